@@ -95,8 +95,8 @@ impl<'a, T, In> Group<'a, T, In> {
     /// Gives the group an id that was made before with [`TaskId::new`], in the queue that stores
     /// the state of the group. A program that does not know whether its submit was stored may
     /// submit the same group again under the same id, also after a crash midway: members that are
-    /// stored or have ended are not added again. A member that ends while the group is submitted
-    /// again may run once more; it counts once.
+    /// stored or have ended are not added again, and neither are the other steps of its flow. A
+    /// task that ends while the group is submitted again may run once more; a member counts once.
     pub fn id(mut self, id: TaskId) -> Self {
         self.calls.id = Some(id);
         self

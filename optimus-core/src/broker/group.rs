@@ -18,6 +18,9 @@ use crate::{
 /// How many results one read returns at most.
 pub const GROUP_PAGE_MAX: u32 = 1_000;
 
+/// The name of an addition of no members, which says that some members have several steps.
+pub const PARTS: &str = "parts";
+
 /// Members that are added to a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Enroll<'a> {
@@ -133,6 +136,29 @@ impl Broker {
                 .filter_map(|name| QueueName::new(name).ok())
                 .collect(),
         }))
+    }
+
+    /// Returns whether members of the group have several steps: whether members were added under
+    /// the name [`PARTS`].
+    pub async fn group_has_parts(&self, group: &TaskId) -> Result<bool, BrokerError> {
+        let key = self.keys(group.queue()).group(group);
+        let found = self.read_one(get(&["HMGET", &key, &format!("+{PARTS}")])).await?;
+        Ok(texts("HMGET", found)?.first().is_some_and(|text| !text.is_empty()))
+    }
+
+    /// Returns for each task of a queue whether its success is remembered.
+    pub async fn have_succeeded(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<bool>, BrokerError> {
+        let keys = self.keys(queue);
+        let mut command = get(&["MGET"]);
+        for id in ids {
+            command.arg(keys.of(&format!("outcome:{}", id.stored())));
+        }
+        let found = texts("MGET", self.read_one(command).await?)?;
+        Ok(found.iter().map(|text| !text.is_empty()).collect())
     }
 
     /// Reads what some members of a group have brought, up to [`GROUP_PAGE_MAX`] from that position

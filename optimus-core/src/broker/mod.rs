@@ -53,7 +53,7 @@ pub use self::{
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
-    group::{Enroll, Enrolled, GROUP_PAGE_MAX},
+    group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
     inspect::{Counts, Found, WorkerSeen},
     lanes::LaneDetails,
     lease::{Registered, Renewed},

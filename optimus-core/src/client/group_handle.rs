@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Error,
     after::PrerequisiteFailure,
-    broker::{BATCH_MAX, Enroll},
+    broker::Enroll,
     context::Context,
     group::{GroupProgress, Member},
     group_calls::KEEP,
@@ -139,7 +139,8 @@ impl<T> GroupHandle<T> {
     }
 
     /// Cancels the group: its callback according to its policy, and all members that have not
-    /// ended. Returns how many members are cancelled now, or were asked to stop.
+    /// ended, with the steps and groups within them. Returns how many members are cancelled now, or
+    /// were asked to stop.
     ///
     /// # Errors
     /// [`Error::is_forgotten`] if the group does not exist or is no longer kept;
@@ -150,27 +151,17 @@ impl<T> GroupHandle<T> {
         if posted {
             self.client.carry(self.id.queue()).await;
         }
-        let (mut cancelled, indexes) = (0, (0..progress.total).collect::<Vec<_>>());
-        for queue in &progress.queues {
-            for indexes in indexes.chunks(BATCH_MAX) {
-                let ids = indexes.iter().map(|index| Member::id(&self.id, queue, *index));
-                for answer in self.client.cancel_all(ids).await {
-                    match answer {
-                        Ok(_) => cancelled += 1,
-                        Err(problem) if problem.is_wrong_state() || problem.is_forgotten() => {}
-                        Err(problem) => return Err(problem),
-                    }
-                }
-            }
-        }
-        Ok(cancelled)
+        self.client.cancel_members(&self.id, &progress).await
     }
 
     /// Adds members to a group that has not ended. A handler of a member can add more members: the
     /// group does not end before that handler has. Returns the number of members that were added.
     ///
     /// Every attempt of a handler should add the same calls in the same order: what an earlier
-    /// attempt has added is not added again.
+    /// attempt has added is not added again. Calls that can't be stored are refused before any of
+    /// their thousand is added. If a [`Layer`](crate::Layer) refuses a call after that, or Redis
+    /// can't be reached outside of handlers, the group waits for members that it has not got:
+    /// cancel it.
     ///
     /// ```
     /// # use optimus_core::{BoxError, Call, Context, Error, Task, TaskId};

@@ -2,6 +2,7 @@
 
 mod builder;
 mod cancel_lane;
+mod cancel_members;
 mod completion_listener;
 mod confirmer;
 mod delivery;
@@ -12,6 +13,7 @@ mod handler_client;
 mod ledger;
 mod many_results;
 mod operate;
+mod part_ids;
 mod permit;
 mod prerequisite_asks;
 mod readahead;
@@ -269,8 +271,12 @@ impl Client {
     }
 
     fn check(&self, submission: Submission) -> Result<Submission, Error> {
-        submission.check(self.0.payload_limit, platform::now_ms())?;
+        self.check_one(&submission)?;
         Ok(submission)
+    }
+
+    fn check_one(&self, submission: &Submission) -> Result<(), Error> {
+        submission.check(self.0.payload_limit, platform::now_ms())
     }
 
     fn receive<T>(&self, id: TaskId, answer: Answer) -> TaskHandle<T> {

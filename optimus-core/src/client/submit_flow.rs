@@ -1,15 +1,19 @@
 //! Submits flows and groups, so that nothing of a flow runs before all of it is stored.
 
-use std::{collections::BTreeSet, iter, mem, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    iter, mem,
+    time::Duration,
+};
 
 use super::{
-    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, submit_all::Bulk,
-    submit_batches::Answer,
+    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, part_ids::name_steps,
+    submit_all::Bulk, submit_batches::Answer,
 };
 use crate::{
     Error,
     after::PrerequisiteFailure,
-    broker::Receipt,
+    broker::{BATCH_MAX, Receipt},
     flow::{Flow, Stage, StepTask},
     group_calls::{Group, GroupCalls},
     id::{QueueName, TaskId},
@@ -33,10 +37,12 @@ impl Client {
     /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one is
     /// not, the others stay Blocked and don't run.
     pub async fn submit_flow<Out>(&self, flow: Flow<'_, Out>) -> Result<FlowHandle<Out>, Error> {
-        let mut links = link(flow.stages, None)?;
+        let mut stages = flow.stages;
+        let repeats = name_steps(&mut stages);
+        let mut links = link(stages, None)?;
         keep_outcomes(&mut links);
         let runs = links.iter().map(Link::runs_anyway).collect();
-        let mut store = Store::of(self);
+        let mut store = Store { repeats, ..Store::of(self) };
         match store.all(links).await {
             Ok(steps) => Ok(FlowHandle::new(self.clone(), Steps { steps, runs })),
             Err(problem) => {
@@ -170,11 +176,13 @@ pub(super) struct Store<'a> {
     pub(super) client: &'a Client,
     stored: Vec<TaskId>,
     groups: Vec<TaskId>,
+    /// Whether the flow may have been submitted before, under the id of a group.
+    repeats: bool,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
-        Self { client, stored: Vec::new(), groups: Vec::new() }
+        Self { client, stored: Vec::new(), groups: Vec::new(), repeats: false }
     }
 
     /// Stores the stages from the last to the first; returns their handles in order.
@@ -207,10 +215,37 @@ impl<'a> Store<'a> {
         tasks: &mut Vec<Submission>,
         handles: &mut Vec<StepHandle>,
     ) -> Result<(), Error> {
-        for (id, answer) in self.tasks(tasks.drain(..)).await? {
-            handles.push(StepHandle::Task(self.client.receive(id, answer)));
+        let succeeded = if self.repeats { self.succeeded(tasks).await? } else { HashSet::new() };
+        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
+        let new = tasks.drain(..).filter(|task| !succeeded.contains(&task.id));
+        let mut answers = self.tasks(new).await?.into_iter();
+        for id in ids {
+            handles.push(StepHandle::Task(if succeeded.contains(&id) {
+                self.client.handle(id)
+            } else {
+                let (id, answer) = answers.next().expect("an answer for each task");
+                self.client.receive(id, answer)
+            }));
         }
         Ok(())
+    }
+
+    /// Returns the tasks that an earlier submit has stored and that have succeeded since.
+    pub(super) async fn succeeded(&self, tasks: &[Submission]) -> Result<HashSet<TaskId>, Error> {
+        let remembered = tasks.iter().filter(|task| task.options.after.outcome_ttl.is_some());
+        let mut by_queue: BTreeMap<&QueueName, Vec<&TaskId>> = BTreeMap::new();
+        for task in remembered {
+            by_queue.entry(task.id.queue()).or_default().push(&task.id);
+        }
+        let mut succeeded = HashSet::new();
+        for (queue, ids) in by_queue {
+            for ids in ids.chunks(BATCH_MAX) {
+                let found = self.client.broker().have_succeeded(queue, ids).await?;
+                let done = ids.iter().zip(found).filter(|(_, is_done)| *is_done);
+                succeeded.extend(done.map(|(id, _)| TaskId::clone(id)));
+            }
+        }
+        Ok(succeeded)
     }
 
     /// Stores tasks, each of which has an id that nobody else uses.
@@ -234,7 +269,8 @@ impl<'a> Store<'a> {
                     failed.get_or_insert(Error::duplicate(owner, None));
                 }
                 Ok((id, answer)) => {
-                    if self.groups.is_empty() {
+                    // What an earlier submit has stored is not removed.
+                    if self.groups.is_empty() && answer.receipt == Receipt::Created {
                         self.stored.push(id.clone());
                     }
                     stored.push((id, answer));

@@ -3,18 +3,21 @@
 use std::{collections::BTreeSet, iter::Peekable};
 
 use tokio::time::Instant;
-use uuid::Uuid;
 
-use super::submit_flow::{Link, Store, keep_outcomes, link};
+use super::{
+    part_ids::part_id,
+    submit_flow::{Link, Store, keep_outcomes, link},
+};
 use crate::{
     Error,
     after::PrerequisiteFailure,
-    broker::{BrokerError, Enroll, Enrolled},
+    broker::{BrokerError, Enroll, Enrolled, PARTS},
     flow::Stage,
     group::{Member, MemberResult},
     group_calls::GroupCalls,
     id::{QueueName, TaskId},
     options::TaskOptions,
+    state::TaskState,
     step::Form,
     submission::Submission,
 };
@@ -76,6 +79,16 @@ impl Store<'_> {
                 break;
             }
         }
+        self.cancel_with(id).await
+    }
+
+    /// Cancels what was added to a group beside its cancel.
+    pub(super) async fn cancel_with(&self, group: &TaskId) -> Result<(), Error> {
+        if let Some(progress) = self.client.broker().group(group).await?
+            && progress.ended == Some(TaskState::Cancelled)
+        {
+            self.client.cancel_members(group, &progress).await?;
+        }
         Ok(())
     }
 
@@ -86,6 +99,18 @@ impl Store<'_> {
         enroll: Enroll<'_>,
         rules: &Rules<'_>,
     ) -> Result<bool, Error> {
+        // A position that nobody fills would keep the group from its end.
+        for stage in batch.iter().flatten() {
+            if let Stage::Task(task) = stage {
+                let submission = task.made.as_ref().map_err(Clone::clone)?;
+                check(submission)?;
+                self.client.check_one(submission)?;
+            }
+        }
+        if batch.iter().any(|stages| stages.len() > 1) {
+            let parts = Enroll { operation: PARTS, count: 0, seal: false, ..enroll };
+            self.enroll(rules.group, parts).await?;
+        }
         let Enrolled::Added { first, is_new, .. } = self.enroll(rules.group, enroll).await? else {
             return Ok(false);
         };
@@ -102,6 +127,10 @@ impl Store<'_> {
             if is_pending {
                 self.member(stages, index, rules, &mut tasks).await?;
             }
+        }
+        if !is_new {
+            let succeeded = self.succeeded(&tasks).await?;
+            tasks.retain(|task| task.member.is_some() || !succeeded.contains(&task.id));
         }
         self.tasks(tasks.into_iter()).await?;
         Ok(true)
@@ -208,7 +237,6 @@ impl Rules<'_> {
             match stage {
                 Stage::Task(task) => {
                     let submission = task.made.as_mut().map_err(|problem| problem.clone())?;
-                    check(submission)?;
                     let queue = submission.id.queue();
                     let id = if is_last { member.clone() } else { part_id(&member, queue, place) };
                     (submission.id, submission.may_exist) = (id, true);
@@ -231,23 +259,6 @@ impl Rules<'_> {
         submission.member = Some(Member { group, index, on_failure: self.on_failure });
     }
 }
-
-/// Returns the id of a step before the last of a member, or of a group within it: a hash of the id
-/// of the member, so that no other id is near it.
-fn part_id(member: &TaskId, queue: &QueueName, place: u32) -> TaskId {
-    let bits = member.uuid().as_u128();
-    // The finalizer of splitmix64.
-    let (_, low) = member.uuid().as_u64_pair();
-    let mut hash = low.wrapping_add(u64::from(place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^= hash >> 31;
-    let own = u128::from(hash) & OWN_BITS;
-    TaskId::of(queue.clone(), Uuid::from_u128(bits & !OWN_BITS | own))
-}
-
-/// The bits of a uuid without its version, its variant and its time.
-const OWN_BITS: u128 = (1 << 62) - 1;
 
 /// Refuses a task that may be another one than the group expects.
 fn check(submission: &Submission) -> Result<(), Error> {

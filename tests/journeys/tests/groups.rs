@@ -154,6 +154,17 @@ on_both! {
         crew.gate.open.hit();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 21);
         assert!(found.add([number(1)]).await.unwrap_err().is_wrong_state());
+    }
+
+    async fn an_addition_that_is_refused_does_not_hold_the_group(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let found = bench.client.submit_group(group([in_a_way(1, Way::Waits)])).await.unwrap();
+        for wrong in [number(2).priority(101), number(2).biz_id("a"), number(2).header("a b", "")] {
+            let problem = found.add([number(1), wrong]).await.unwrap_err();
+            assert!(problem.is_invalid(), "{problem}");
+        }
+        crew.gate.open.hit();
+        assert_eq!(found.results().await.unwrap(), [1]);
         crew.worker.stop().await;
     }
 
@@ -209,6 +220,69 @@ on_both! {
         let lines: HashSet<String> = crew.log.lines().into_iter().collect();
         assert_eq!((crew.log.lines().len(), lines.len()), (2_500, 2_500));
         crew.worker.stop().await;
+    }
+
+    async fn a_flow_that_is_submitted_again_runs_no_step_twice(bench: Bench) {
+        let id = new_id();
+        let submit = async || {
+            let members = group(numbers(3)).id(id.clone());
+            let flow = note("first").then(members).then(note("middle")).then(note("last"));
+            bench.client.submit_flow(flow).await.unwrap()
+        };
+        let (first, again) = (submit().await, submit().await);
+        assert_eq!(first.id(), again.id());
+        let crew = Crew::of(&bench);
+        first.result_within(SOON).await.unwrap();
+        again.result_within(SOON).await.unwrap();
+        submit().await.result_within(SOON).await.unwrap();
+        assert_eq!(unfinished(&bench, "default").await, 0);
+        assert_eq!(crew.log.lines(), ["first", "middle", "last"]);
+        crew.worker.stop().await;
+    }
+
+    async fn a_step_of_a_member_that_has_succeeded_does_not_run_again(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let id = new_id();
+        let submit = async || {
+            let chains = (0..3).map(|n| note("step").then(in_a_way(n, Way::Waits)));
+            bench.client.submit_group(group(chains).id(id.clone())).await.unwrap()
+        };
+        let first = submit().await;
+        crew.gate.began.wait_for(3).await;
+        submit().await;
+        crew.gate.open.hit();
+        assert_eq!(first.results().await.unwrap(), [0, 1, 2]);
+        assert_eq!(unfinished(&bench, "default").await, 0);
+        assert_eq!(crew.log.lines().len(), 3);
+        crew.worker.stop().await;
+    }
+
+    async fn a_cancel_reaches_the_steps_and_the_groups_within_members(bench: Bench) {
+        let late = |n: u64| number(n).due(Due::In(Duration::from_secs(3600)));
+        let chains = (0..3).map(|n| late(n).then(plus(1).queue("other")).then(plus(1)));
+        let handle = bench.client.submit_group(group(chains)).await.unwrap();
+        handle.cancel().await.unwrap();
+        let inner = move |n: u64| late(n).then(group((0..5).map(plus))).then(sum);
+        let flow = group((0..3).map(inner)).then(sum).then(plus(1));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        handle.cancel().await.unwrap();
+        for queue in ["default", "other"] {
+            assert_eq!(unfinished(&bench, queue).await, 0, "{queue}");
+        }
+    }
+
+    async fn a_cancel_beside_the_submit_leaves_no_member(bench: Bench) {
+        let id = new_id();
+        let found = bench.client.group::<u64>(id.clone());
+        let submit = bench.client.submit_group(group(numbers(20_000)).id(id));
+        let cancel = async {
+            let some = async || found.progress().await.is_ok_and(|now| now.total > 2_000);
+            eventually("some members are stored", SOON, some).await;
+            found.cancel().await.unwrap();
+        };
+        let (submitted, ()) = tokio::join!(submit, cancel);
+        drop(submitted.unwrap());
+        assert_eq!(unfinished(&bench, "default").await, 0);
     }
 
     async fn a_member_that_can_not_be_stored_cancels_what_was_stored(bench: Bench) {
