@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Mutex, time::Duration};
 
 use common::{
     Bench,
@@ -12,7 +12,8 @@ use common::{
     },
 };
 use optimus_core::{
-    Call, Due, Obstacle, PrerequisiteFailure, QueueName, StepHandle, TaskId, TaskState, group,
+    BoxError, Call, Due, GroupHandle, Layer, Obstacle, PrerequisiteFailure, QueueName, StepHandle,
+    Submission, TaskId, TaskState, group,
 };
 use optimus_testkit::eventually;
 
@@ -22,6 +23,19 @@ fn new_id() -> TaskId {
 
 fn numbers(count: u64) -> impl Iterator<Item = Call<Number>> + Send {
     (0..count).map(number)
+}
+
+/// Cancels a group when its first members have their positions and are not stored yet.
+struct CancelsOnce(Mutex<Option<GroupHandle<u64>>>);
+
+impl Layer for CancelsOnce {
+    async fn submit(&self, _: &mut Submission) -> Result<(), BoxError> {
+        let found = self.0.lock().unwrap().take();
+        if let Some(found) = found {
+            found.cancel().await?;
+        }
+        Ok(())
+    }
 }
 
 on_both! {
@@ -274,14 +288,10 @@ on_both! {
     async fn a_cancel_beside_the_submit_leaves_no_member(bench: Bench) {
         let id = new_id();
         let found = bench.client.group::<u64>(id.clone());
-        let submit = bench.client.submit_group(group(numbers(20_000)).id(id));
-        let cancel = async {
-            let some = async || found.progress().await.is_ok_and(|now| now.total > 2_000);
-            eventually("some members are stored", SOON, some).await;
-            found.cancel().await.unwrap();
-        };
-        let (submitted, ()) = tokio::join!(submit, cancel);
-        drop(submitted.unwrap());
+        let cancels = CancelsOnce(Mutex::new(Some(found.clone())));
+        let client = bench.client_builder().layer(cancels).connect().await.unwrap();
+        client.submit_group(group(numbers(2_500)).id(id)).await.unwrap();
+        assert!(found.ended().await.unwrap_err().is_cancelled());
         assert_eq!(unfinished(&bench, "default").await, 0);
     }
 
