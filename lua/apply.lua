@@ -179,6 +179,7 @@ if last == done then
   -- The relay removes what was applied before.
   return { 'OK', whole(done), '0' }
 end
+tell_group_ends(flow, groups)
 local endings = unmet_ends(flow, queue, 'cancelled', now)
 read_free(flow, now)
 local posts = #flow.targets > 0 and '1' or '0'

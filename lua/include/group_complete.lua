@@ -40,6 +40,16 @@ local function read_members(base, first_id, at, past, is_held)
   return members, at
 end
 
+-- Whether the group has no member at one of these positions.
+local function is_foreign(group)
+  for i = 1, #group.values, 2 do
+    if tonumber(group.values[i]) >= group.total then
+      return true
+    end
+  end
+  return false
+end
+
 -- Keeps only the members that have not counted yet, and finds those of them that were lost.
 local function keep_new(group)
   local indexes, values, seen = {}, {}, {}
@@ -49,7 +59,7 @@ local function keep_new(group)
   local counted = #indexes > 0 and redis.call('HMGET', group.results_key, unpack(indexes)) or {}
   local lost = {}
   for i, index in ipairs(indexes) do
-    if not counted[i] and not seen[index] then
+    if not counted[i] and not seen[index] and tonumber(index) < group.total then
       seen[index] = true
       values[#values + 1], values[#values + 2] = index, group.values[2 * i]
       lost[#lost + 1] = '-' .. index
@@ -74,7 +84,8 @@ local function count_members(members)
     if group.state then
       group.values = {}
     elseif group.lost + group.failed + group.cancelled > 0
-      or group.is_sealed and group.done + #group.values / 2 >= group.total then
+      or group.is_sealed and group.done + #group.values / 2 >= group.total
+      or is_foreign(group) then
       keep_new(group)
       group.ends = group.is_sealed and group.done + #group.values / 2 == group.total
       if group.ends then

@@ -2,7 +2,7 @@
 -- of other queues.
 
 -- What a member does to a group that ends without it. Without one of these the group waits until
--- the member is requeued.
+-- the member is requeued. A member that was deleted cannot be requeued, so it cancels the group.
 local GROUP_CANCEL, GROUP_RUN = '1', '2'
 
 -- Reads a group once in a call. Reads the keys that `write_counts` writes.
@@ -46,7 +46,7 @@ end
 local function count_effect(flow, groups, gid, rest)
   local group = counted_group(flow, groups, gid)
   local index, state, policy, result = string.match(rest, '^(%d+) (%a+) (%d) ?(.*)$')
-  if not group or not index or group.state then
+  if not group or not index or group.state or tonumber(index) >= group.total then
     return
   elseif group.by_index[index] == nil then
     group.by_index[index] = redis.call('HEXISTS', group.results_key, index) == 1
@@ -60,7 +60,7 @@ local function count_effect(flow, groups, gid, rest)
     local kind = state == 'dead' and 'failed' or 'cancelled'
     group[kind] = group[kind] + 1
     count_member(group, index, '!' .. state)
-  elseif policy == GROUP_CANCEL then
+  elseif policy == GROUP_CANCEL or state == 'forgotten' then
     group.state, group.ends = 'cancelled', true
   elseif not is_lost(group, index) then
     group.by_index['-' .. index] = true
@@ -70,8 +70,14 @@ local function count_effect(flow, groups, gid, rest)
   if group.is_sealed and group.done == group.total then
     group.state, group.ends = 'success', true
   end
-  if group.ends and cached(flow.ties, flow.ties_key, gid) then
-    post(flow, flow.own, 'end ' .. group.state .. ' 0 ' .. gid)
+end
+
+-- Those who wait for groups that end learn of it, also those who asked in this call.
+local function tell_group_ends(flow, groups)
+  for _, group in ipairs(groups) do
+    if group.ends and cached(flow.ties, flow.ties_key, group.gid) then
+      post(flow, flow.own, 'end ' .. group.state .. ' 0 ' .. group.gid)
+    end
   end
 end
 

@@ -24,7 +24,8 @@ pub struct Member {
     pub group: TaskId,
     /// The position in the group, from 0.
     pub index: u32,
-    /// What the group does if the task ends without success.
+    /// What the group does if the task ends without success. A group that waits for a task that is
+    /// deleted is cancelled, because nobody can requeue that task.
     pub on_failure: PrerequisiteFailure,
 }
 

@@ -193,6 +193,58 @@ async fn a_member_that_was_deleted_counts_as_cancelled_under_run(bench: Bench) {
     assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
 }
 
+async fn a_group_that_waits_for_a_deleted_member_is_cancelled(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(2, Wait).await;
+    let callback = bench.callback(&group, Cancel).await;
+    let lease = bench.take(1, &worker(), 1).await;
+    bench.fail(1, &[failed(&lease, FailureOutcome::Dead)]).await;
+    bench.relay_all(2).await;
+    assert_eq!(bench.ended(&group).await, None, "it can be requeued");
+    bench.at(3).delete_all(&bench.queue, &[&lease.id]).await.unwrap();
+    bench.relay_all(4).await;
+    assert_eq!(bench.ended(&group).await, Some(TaskState::Cancelled));
+    assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
+async fn a_position_that_a_group_does_not_have_never_counts(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(3, Wait).await;
+    let others: Vec<_> = [3, 4].map(|index| bench.member(&group, index, Wait)).into();
+    bench.submit(0, &others).await;
+    let leases = bench.claim(1, &worker(), 1, 5).await.leases(&worker());
+    let report = |i: u32| {
+        let id = optimus_core::Member::id(&group, &bench.queue, i);
+        let lease = leases.iter().find(|lease| lease.id == id).expect("it is claimed");
+        counted(lease, &group, i, "1")
+    };
+    assert!(bench.complete(2, &[report(3)]).await.is_empty());
+    assert_eq!(bench.progress(&group).await, [3, 0, 0, 0, 0]);
+    assert!(bench.complete(3, &[report(0), report(1), report(4)]).await.is_empty());
+    assert_eq!(bench.progress(&group).await, [3, 2, 0, 0, 0]);
+    assert!(bench.complete(4, &[report(2)]).await.is_empty());
+    assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
+/// One relay brings both effects in one call.
+async fn a_question_behind_the_last_member_is_answered(bench: Bench) {
+    let there = bench.sibling("there");
+    there.worker(0, "w").await;
+    let group = new_group(&bench);
+    bench.enroll_or_seal(0, &group, "all", 1, true).await;
+    there.submit(0, &[there.member(&group, 0, Wait)]).await;
+    let lease = there.take(1, &worker(), 1).await;
+    there.complete(1, &[counted(&lease, &group, 0, "1")]).await;
+    let callback = there.callback(&group, Cancel).await;
+    let effects = there.now().outgoing(&there.queue).await.unwrap();
+    assert_eq!(effects.iter().map(|one| one.effects.len()).sum::<usize>(), 2);
+    there.relay_all(2).await;
+    bench.relay_all(3).await;
+    assert_eq!(there.state(&callback).await, TaskState::Ready);
+}
+
 on_both![
     a_running_group_takes_more_members_until_it_ends,
     a_group_that_is_not_sealed_waits_for_more,
@@ -204,4 +256,7 @@ on_both![
     an_old_group_is_removed_and_those_who_wait_learn_of_it,
     a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task,
     a_member_that_was_deleted_counts_as_cancelled_under_run,
+    a_group_that_waits_for_a_deleted_member_is_cancelled,
+    a_position_that_a_group_does_not_have_never_counts,
+    a_question_behind_the_last_member_is_answered,
 ];
