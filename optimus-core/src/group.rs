@@ -38,14 +38,6 @@ impl Member {
         TaskId::of(queue.clone(), Uuid::from_u128(bits & !MEMBER_BITS | own))
     }
 
-    /// Returns the position of the task in a group of this size, if it is a member of it.
-    pub(crate) fn index(group: &TaskId, id: &TaskId, total: u32) -> Option<u32> {
-        let [group, id] = [group, id].map(|id| id.uuid().as_u128());
-        let index = (id & MEMBER_BITS).wrapping_sub((group & MEMBER_BITS) + 1) & MEMBER_BITS;
-        let index = u32::try_from(index).ok().filter(|index| *index < total)?;
-        (group & !MEMBER_BITS == id & !MEMBER_BITS).then_some(index)
-    }
-
     /// Returns the text under which Redis stores it.
     pub(crate) fn stored(&self) -> String {
         format!("{}/{}:{}", self.group.queue(), self.group.stored(), self.index)
@@ -121,9 +113,6 @@ mod tests {
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());
         assert_eq!(Member::id(&group, &queue, 7), ids[7]);
-        assert_eq!(Member::index(&group, &ids[7], 8), Some(7));
-        assert_eq!(Member::index(&group, &ids[7], 7), None);
-        assert_eq!(Member::index(&group, &TaskId::new(queue), u32::MAX), None);
     }
 
     #[test]

@@ -31,7 +31,6 @@ use crate::{
     platform,
     state::TaskState,
     step::{Form, IntoFlow},
-    task_page::PAGE_MAX,
 };
 
 /// The first and the longest wait between two looks at a group. In between, it is a twentieth of
@@ -39,8 +38,8 @@ use crate::{
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// How many pages of Dead tasks of a queue are searched for a member.
-const PAGES_MAX: usize = 80;
+/// How many failed members one look reads. Most of them were requeued, or the first one tells.
+const LOST_MAX: usize = 64;
 
 /// How many members [`GroupHandle::add`] adds at a time.
 const ADD_MAX: usize = 1000;
@@ -109,22 +108,14 @@ impl<T> GroupHandle<T> {
     /// of them were requeued.
     async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
         let inspector = self.client.inspector();
-        for queue in &progress.queues {
-            for state in [TaskState::Dead, TaskState::Cancelled] {
-                let mut after = None;
-                for _ in 0..PAGES_MAX {
-                    let listed = inspector.list(queue, state, after.as_ref(), PAGE_MAX).await;
-                    let Ok(page) = listed else { return None };
-                    for row in page.rows {
-                        if let Some(index) = Member::index(&self.id, &row.id, progress.total) {
-                            let (group, last) = (self.id.clone(), row.last_error);
-                            return Some(Error::member_failed(group, index, last, state));
-                        }
-                    }
-                    after = page.next;
-                    if after.is_none() {
-                        break;
-                    }
+        let lost = self.client.broker().lost_members(&self.id).await.ok()?;
+        for index in lost.into_iter().take(LOST_MAX) {
+            for queue in &progress.queues {
+                let id = Member::id(&self.id, queue, index);
+                let Ok(Some(task)) = inspector.get(&id).await else { continue };
+                if matches!(task.state, TaskState::Dead | TaskState::Cancelled) {
+                    let (group, last) = (self.id.clone(), task.errors.last().cloned());
+                    return Some(Error::member_failed(group, index, last, task.state));
                 }
             }
         }
@@ -198,6 +189,8 @@ impl<T> GroupHandle<T> {
             policy: None,
             on_failure: self.on_failure,
         };
+        // An addition to a group that nobody has made would make one.
+        self.progress().await?;
         let mut calls = calls.into_iter().map(|call| call.into_flow().stages).peekable();
         let mut added = 0;
         while calls.peek().is_some() {

@@ -295,6 +295,12 @@ on_both! {
         assert_eq!(unfinished(&bench, "default").await, 0);
     }
 
+    async fn an_addition_to_a_group_that_nobody_made_is_refused(bench: Bench) {
+        let unknown = bench.client.group::<u64>(new_id());
+        assert!(unknown.add([number(1)]).await.unwrap_err().is_forgotten());
+        assert_eq!(unfinished(&bench, "default").await, 0);
+    }
+
     async fn a_member_that_can_not_be_stored_cancels_what_was_stored(bench: Bench) {
         let calls = (0..1_500).map(|n| if n == 1_400 { number(n).biz_id("a") } else { number(n) });
         let flow = group(calls).then(sum);
