@@ -108,8 +108,8 @@ impl<T> GroupHandle<T> {
     /// of them were requeued.
     async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
         let inspector = self.client.inspector();
-        let lost = self.client.broker().lost_members(&self.id).await.ok()?;
-        for index in lost.into_iter().take(LOST_MAX) {
+        let failed = self.client.broker().lost_members(&self.id).await.ok()?;
+        for index in failed.into_iter().take(LOST_MAX) {
             for queue in &progress.queues {
                 let id = Member::id(&self.id, queue, index);
                 let Ok(Some(task)) = inspector.get(&id).await else { continue };
