@@ -37,6 +37,9 @@ fn rate(name: &str) -> TaskLimit {
 
 pub(super) async fn limits(actor: &Actor) {
     let broker = actor.user.client.broker().clone();
+    // At first nothing waits for a gate and nothing is lent.
+    let passes = submit(actor, 31, Work::new(31, Kind::Lasts(0)), vec![most("m")]).await;
+    actor.wait_for(31, passes).await;
     let paused = actor.user.pause_queue(&queue()).await;
     let first = submit(actor, 1, Work::new(1, Kind::Lasts(300)), vec![most("m")]).await;
     lend(&broker).await;
