@@ -181,7 +181,9 @@ impl<'a, Out, In> Flow<'a, Out, In> {
     /// Sets what each step does when the one before it ends as Dead or Cancelled, unless the call
     /// or the definition of the step says it: by default it
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued that one and it has
-    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled.
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled,
+    /// up to a group, which needs its own
+    /// [`on_member_failure`](crate::Group::on_member_failure).
     pub fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.stages.iter_mut().for_each(|stage| stage.set_policy(on_failure));
         self

@@ -104,9 +104,10 @@ impl<'a, T, In> Group<'a, T, In> {
 
     /// Sets what a member that ends as Dead or Cancelled does to the group. By default the group
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued the member and it has
-    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and so is a
-    /// callback that does not say otherwise. With [`Run`](PrerequisiteFailure::Run) the group goes
-    /// on, and the callback, which takes a [`GroupResults`], sees which members have failed.
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and a
+    /// callback does what its own `on_prerequisite_failure` says. With
+    /// [`Run`](PrerequisiteFailure::Run) the group goes on, and the callback, which takes a
+    /// [`GroupResults`], sees which members have failed.
     pub fn on_member_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.calls.on_failure = on_failure;
         self

@@ -98,10 +98,10 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
     /// Waits for the end of the flow, through retries and outages, and returns the result of the
     /// last step.
     ///
-    /// As soon as a step is Dead or Cancelled, this returns its error, which names the step. The
-    /// steps after it may still wait for its requeue, according to
-    /// [their policy](crate::Flow::on_prerequisite_failure). Once an operator has requeued the
-    /// step, this can be called again.
+    /// It looks at one step after the other. When it meets one that is Dead or Cancelled, it
+    /// returns that error, which names the step. The steps after it may wait for its requeue,
+    /// according to [their policy](crate::Flow::on_prerequisite_failure). Once an operator has
+    /// requeued the step, this can be called again.
     ///
     /// # Errors
     /// The errors of [`TaskHandle::result`].
