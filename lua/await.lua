@@ -29,7 +29,7 @@ local passed, proven, removed = 0, {}, {}
 
 -- Returns the two words for a task that has no record and is known to have succeeded.
 local function success_of(task, call, call_slot)
-  local result = derive(meta, 'result', task)
+  local result = key_of(meta, 'result', task)
   local size = redis.call('STRLEN', result)
   if size > RESULT_MAX or passed + size > REPLY_MAX then
     return 'large', ''

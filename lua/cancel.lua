@@ -41,7 +41,7 @@ for _, id in ipairs(asked) do
       intents[#intents + 1], intents[#intents + 2] = id, whole(now)
       if not messages[holder] then
         woken[#woken + 1], messages[holder] = holder, {}
-        redis.call('LLEN', derive(meta, 'wake', holder))
+        redis.call('LLEN', key_of(meta, 'wake', holder))
       end
       table.insert(messages[holder], id .. ' ' .. tokens[id])
     end
@@ -79,7 +79,7 @@ if #intents > 0 then
   set_end_mark(string.sub(meta, 1, -5), 'cancel')
 end
 for _, worker in ipairs(woken) do
-  local wakeups = derive(meta, 'wake', worker)
+  local wakeups = key_of(meta, 'wake', worker)
   redis.call('RPUSH', wakeups, unpack(messages[worker]))
   redis.call('PEXPIRE', wakeups, CANCEL_WAKEUP_TTL_MS)
 end

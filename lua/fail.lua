@@ -97,12 +97,12 @@ end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
-hset_wide(tries, tried, now_counts)
+hset_as_table(tries, tried, now_counts)
 if #now_histories > 0 then
   redis.call('HSET', errors, unpack(now_histories))
 end
 if #due > 0 then
-  zadd_wide(retry, retried, due)
+  zadd_as_table(retry, retried, due)
 end
 write_ends(queue, endings, now)
 if due_first then

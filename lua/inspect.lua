@@ -15,7 +15,7 @@ local state, holder, at = find({ meta = meta, tasks = tasks, delayed = delayed, 
   dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
 local token, summary = '', ''
 if holder ~= '' then
-  token = redis.call('HGET', derive(meta, 'working', holder), id)
+  token = redis.call('HGET', key_of(meta, 'working', holder), id)
 end
 if state == 'success' then
   summary = summary_of(success, id) or ''

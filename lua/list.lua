@@ -122,7 +122,7 @@ local function list_working()
   table.sort(names)
   for _, worker in ipairs(names) do
     if not place or worker >= place then
-      local ids = redis.call('HKEYS', derive(meta, 'working', worker))
+      local ids = redis.call('HKEYS', key_of(meta, 'working', worker))
       table.sort(ids)
       for _, id in ipairs(ids) do
         if id ~= LAST_CLAIM and (worker ~= place or id > member) then
@@ -151,7 +151,7 @@ local function list_waiting(index, kind, mark)
   end
   local names = redis.call('ZRANGE', lanes, first, first + most, 'WITHSCORES')
   for i = 1, #names, 2 do
-    local lane = derive(meta, kind, names[i])
+    local lane = key_of(meta, kind, names[i])
     local from = kind == 'lane' and redis.call('ZCOUNT', lane, '-inf', '(0') or 0
     local rank = last_id and redis.call('ZRANK', lane, last_id)
     from, last_id = rank and math.max(from, rank + 1) or from, nil

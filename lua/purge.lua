@@ -38,7 +38,7 @@ local ids, above, heavy = {}, 0, 0
 local function blocks_lane(id, record)
   local header = header_with_lane(record)
   return header and header.nb
-    and redis.call('ZSCORE', derive(meta, 'lane', header.n), id) == '-1'
+    and redis.call('ZSCORE', key_of(meta, 'lane', header.n), id) == '-1'
 end
 -- Returns the tasks of a state that are removed, of those from this rank on; the bytes that are
 -- left in the state; the rank from which the next call reads; and whether there is more to remove.
@@ -91,7 +91,7 @@ end
 local idle = redis.call('ZRANGEBYSCORE', ledgers, '-inf', whole(now - idle_ms), 'LIMIT', 0,
   PURGE_MAX)
 for _, client in ipairs(idle) do
-  redis.call('EXISTS', derive(meta, 'ledger', client))
+  redis.call('EXISTS', key_of(meta, 'ledger', client))
 end
 local live = redis.call('ZCARD', workers)
 -- A group that is sealed and waits for members is kept as long as a dead task, which may be one of
@@ -105,7 +105,7 @@ for _, gid in ipairs(due) do
     open[#open + 1] = group
   else
     old[#old + 1] = gid
-    redis.call('HLEN', derive(meta, 'results', gid))
+    redis.call('HLEN', key_of(meta, 'results', gid))
     if flow and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
       post(flow, flow.own, 'end forgotten 0 ' .. gid)
     end
@@ -126,7 +126,7 @@ if flow and #ids + #old > 0 then
   flow.write(now)
 end
 for _, gid in ipairs(old) do
-  redis.call('UNLINK', derive(meta, 'group', gid), derive(meta, 'results', gid))
+  redis.call('UNLINK', key_of(meta, 'group', gid), key_of(meta, 'results', gid))
 end
 if #old > 0 then
   redis.call('ZREM', groups, unpack(old))
@@ -142,7 +142,7 @@ if purge_next ~= purge_from then
   redis.call('HSET', meta, 'purge_from', whole(purge_next))
 end
 for _, client in ipairs(idle) do
-  redis.call('UNLINK', derive(meta, 'ledger', client))
+  redis.call('UNLINK', key_of(meta, 'ledger', client))
   redis.call('ZREM', ledgers, client)
 end
 local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX

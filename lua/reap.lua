@@ -46,9 +46,9 @@ end
 local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
 local lost = {}
 for _, worker in ipairs(lapsed) do
-  local working = derive(meta, 'working', worker)
+  local working = key_of(meta, 'working', worker)
   local size, before, alone = count_held(working), #ids, is_alone(working)
-  redis.call('HLEN', derive(meta, 'worker', worker))
+  redis.call('HLEN', key_of(meta, 'worker', worker))
   if size > 0 and #ids < limit then
     for _, id in ipairs(some_held(working, limit - #ids)) do
       ids[#ids + 1] = id
@@ -118,10 +118,10 @@ if mending then
   redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min', whole(lease_min))
 end
 for i, id in ipairs(ids) do
-  redis.call('HDEL', derive(meta, 'working', holders[i]), id)
+  redis.call('HDEL', key_of(meta, 'working', holders[i]), id)
 end
 if #now_counts > 0 then
-  hset_wide(tries, tried, now_counts)
+  hset_as_table(tries, tried, now_counts)
   redis.call('HSET', errors, unpack(now_histories))
 end
 write_ends(queue, endings, now)
@@ -134,7 +134,7 @@ if permits then
 end
 for _, worker in ipairs(emptied) do
   redis.call('ZREM', workers, worker)
-  redis.call('UNLINK', derive(meta, 'worker', worker), derive(meta, 'working', worker))
+  redis.call('UNLINK', key_of(meta, 'worker', worker), key_of(meta, 'working', worker))
 end
 if lost_timer then
   redis.call('HDEL', meta, 'timer')

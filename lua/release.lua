@@ -87,10 +87,10 @@ end
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
 if #now_counts > 0 then
-  hset_wide(tries, tried, now_counts)
+  hset_as_table(tries, tried, now_counts)
 end
 if #due > 0 then
-  zadd_wide(delayed, later, due)
+  zadd_as_table(delayed, later, due)
 end
 write_ends(queue, endings, now)
 if #back > 0 then

@@ -6,7 +6,7 @@
 
 local meta, loans = KEYS[1], KEYS[2]
 local now, name, permit, lease_ms = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local loan, busy = name .. '\n' .. permit, derive(meta, 'busy', name)
+local loan, busy = name .. '\n' .. permit, key_of(meta, 'busy', name)
 
 -- Checks.
 local is_granted = tonumber(redis.call('ZSCORE', loans, loan) or 0) > now

@@ -52,7 +52,7 @@ local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), le
 local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
 local flow = again_of(meta, needs, id, header, now)
-local lane = type(header.n) == 'string' and derive(meta, 'lane', header.n)
+local lane = type(header.n) == 'string' and key_of(meta, 'lane', header.n)
 if flow and flow.is_blocked then
   is_ready = false
 elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then

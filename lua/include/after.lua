@@ -49,7 +49,7 @@ local function write_changes(cache, key)
     end
   end
   for first = 1, #set, 4000 do
-    hset_wide(key, first == 1 and cache.size or 1, { unpack(set, first, math.min(first + 3999,
+    hset_as_table(key, first == 1 and cache.size or 1, { unpack(set, first, math.min(first + 3999,
       #set)) })
   end
   for first = 1, #gone, 4000 do

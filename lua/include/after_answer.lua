@@ -64,7 +64,7 @@ local function write_unmet_ends(flow, queue, endings, now)
     redis.call('HSET', flow.base .. 'errors', unpack(endings.histories))
   end
   if #endings.tries > 0 then
-    hset_wide(flow.base .. 'tries', endings.tried, endings.tries)
+    hset_as_table(flow.base .. 'tries', endings.tried, endings.tries)
   end
   write_ends(queue, endings, now)
 end

@@ -69,7 +69,7 @@ local function write_free(flow, now)
     add_ready(base .. 'ready', base .. 'priority', base .. 'wake', flow.ready, flow.ranks, now)
   end
   if #flow.later > 0 then
-    zadd_wide(base .. 'delayed', flow.delayed_size, flow.later)
+    zadd_as_table(base .. 'delayed', flow.delayed_size, flow.later)
     due_at_latest(flow.meta, base .. 'wake', flow.due_hint, flow.due_first)
   end
 end

@@ -3,7 +3,7 @@
 -- Returns the key, or nil if the task has no biz id.
 local function biz_key(meta, header)
   if type(header.z) == 'string' and type(header.t) == 'string' then
-    return derive(meta, 'biz', header.t .. ':' .. header.z)
+    return key_of(meta, 'biz', header.t .. ':' .. header.z)
   end
   return nil
 end

@@ -10,7 +10,7 @@ local LOANS_MAX = 16
 -- A call forgets at most this many gates that have all their tokens again. It spends from fewer.
 local FORGOTTEN_MAX = '256'
 -- From this many entries on, a search through all of them costs more than a table.
-local WIDE_FROM = 16
+local TABLE_FROM = 16
 
 local function gate_in(gates, name)
   local gate = gates.named[name]
@@ -178,10 +178,10 @@ local function read_gates(gates)
     whole(gates.now_us), 'LIMIT', '0', FORGOTTEN_MAX) or {}
 end
 
--- Returns what `zadd_wide` and `hset_wide` take for the size of a key. A small key that grows past
--- the bound becomes a table; below it, a table is dearer than a scan.
-local function wide_size(size, values)
-  return size < WIDE_FROM and size + #values / 2 >= WIDE_FROM and 0 or WIDE_FROM
+-- Returns what `zadd_as_table` and `hset_as_table` take for the size of a key. A small key that
+-- grows past the bound becomes a table; below it, a table costs more than a scan.
+local function size_for_table(size, values)
+  return size < TABLE_FROM and size + #values / 2 >= TABLE_FROM and 0 or TABLE_FROM
 end
 
 local function write_gates(gates)
@@ -198,7 +198,8 @@ local function write_gates(gates)
     end
     if #gate.taken > 0 then
       local before = gate.busy - #gate.taken / 2
-      zadd_wide(gates.base .. 'busy:' .. gate.name, wide_size(before, gate.taken), gate.taken)
+      local size = size_for_table(before, gate.taken)
+      zadd_as_table(gates.base .. 'busy:' .. gate.name, size, gate.taken)
     end
     if gate.ended then
       redis.call('ZREM', gates.base .. 'busy:' .. gate.name, unpack(gate.ended))
@@ -216,7 +217,7 @@ local function write_gates(gates)
     redis.call('ZREM', gates.base .. 'spent', unpack(forgotten))
   end
   if #gates.permits > 0 then
-    hset_wide(gates.base .. 'permits', wide_size(gates.held, gates.permits), gates.permits)
+    hset_as_table(gates.base .. 'permits', size_for_table(gates.held, gates.permits), gates.permits)
     if gates.is_unmarked then
       set_end_mark(gates.base, 'permits')
     end

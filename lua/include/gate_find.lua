@@ -9,5 +9,5 @@ local function waits_at_gate(keys, id)
     return false
   end
   local names = gates_of_header(header_of(redis.call('HGET', keys.tasks, id)))
-  return redis.call('ZSCORE', derive(keys.meta, 'wait', class_of(names)), id)
+  return redis.call('ZSCORE', key_of(keys.meta, 'wait', class_of(names)), id)
 end

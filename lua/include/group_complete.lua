@@ -102,11 +102,11 @@ local function write_members(members, now)
   for _, group in ipairs(members.here) do
     if #group.values > 0 then
       if group.size == 0 then
-        redis.call('HSET', group.results_key, WIDE, '')
+        redis.call('HSET', group.results_key, LONG, '')
       end
       local fresh = redis.call('HSET', group.results_key, unpack(group.values))
       if group.size == 0 then
-        redis.call('HDEL', group.results_key, WIDE)
+        redis.call('HDEL', group.results_key, LONG)
       end
       if fresh > 0 then
         redis.call('HINCRBY', group.key, 'done', fresh)

@@ -84,7 +84,7 @@ end
 local function write_counts(flow, groups, now)
   for _, group in ipairs(groups) do
     if #group.set > 0 then
-      hset_wide(group.results_key, group.size, group.set)
+      hset_as_table(group.results_key, group.size, group.set)
     end
     redis.call('HSET', group.key, 'done', whole(group.done), 'failed', whole(group.failed),
       'cancelled', whole(group.cancelled), 'lost', whole(group.lost), unpack(group.lose))

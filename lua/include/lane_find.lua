@@ -12,6 +12,6 @@ local function is_blocked(keys, id)
   if type(header.n) ~= 'string' then
     return false
   end
-  local at = redis.call('ZSCORE', derive(keys.meta, 'lane', header.n), id)
+  local at = redis.call('ZSCORE', key_of(keys.meta, 'lane', header.n), id)
   return at and tonumber(at) >= 0
 end

@@ -217,7 +217,7 @@ local function read_options(queue, options, ids, now, may_exist)
       redis.call('HSET', queue.meta, 'needs', NEEDS_OF_GROUPS)
     end
     if found.due_first then
-      zadd_wide(queue.delayed, size, found.later)
+      zadd_as_table(queue.delayed, size, found.later)
       due_at_latest(queue.meta, queue.wake, due_hint, found.due_first)
     end
   end

@@ -42,7 +42,7 @@ end
 -- none). nil for a task that is working or ready.
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
-    local result = derive(keys.meta, 'result', id)
+    local result = key_of(keys.meta, 'result', id)
     if redis.call('EXISTS', result) == 1 or is_success(keys, id) then
       return 'success', ''
     end
@@ -69,7 +69,7 @@ local function find(keys, id)
     return 'blocked', '', ''
   end
   for _, worker in ipairs(redis.call('ZRANGE', keys.workers, 0, -1)) do
-    if redis.call('HEXISTS', derive(keys.meta, 'working', worker), id) == 1 then
+    if redis.call('HEXISTS', key_of(keys.meta, 'working', worker), id) == 1 then
       return 'working', worker, ''
     end
   end

@@ -13,7 +13,7 @@ local function waiters_of(meta, waiters, ids)
     if found[i] and not seen[found[i]] then
       seen[found[i]] = true
       for client in string.gmatch(found[i], '[^,]+') do
-        redis.call('LLEN', derive(meta, 'completions', client))
+        redis.call('LLEN', key_of(meta, 'completions', client))
       end
     end
   end
@@ -40,7 +40,7 @@ local function notify_all(meta, waiters, ids, waiting, states)
     redis.call('HDEL', waiters, unpack(noted))
   end
   for _, client in ipairs(clients) do
-    local completion_listener = derive(meta, 'completions', client)
+    local completion_listener = key_of(meta, 'completions', client)
     redis.call('RPUSH', completion_listener, unpack(completions[client]))
     redis.call('PEXPIRE', completion_listener, COMPLETIONS_TTL_MS)
   end

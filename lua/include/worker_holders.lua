@@ -14,7 +14,7 @@ local function holders_of(meta, workers, ids)
       open = open - 1
     end
   end
-  local base, left = derive(meta, 'working', ''), nil
+  local base, left = key_of(meta, 'working', ''), nil
   for _, worker in ipairs(open > 0 and redis.call('ZRANGE', workers, 0, -1) or {}) do
     local working = base .. worker
     if open == 1 then

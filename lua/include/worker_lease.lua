@@ -54,7 +54,7 @@ local function mending_of(meta, workers, now, lease_ms, self)
   end
   for i = 1, #expiries, 2 do
     local worker, score = expiries[i], expiries[i + 1]
-    local info = redis.call('HMGET', derive(meta, 'worker', worker), 'lease_ms', 'graced')
+    local info = redis.call('HMGET', key_of(meta, 'worker', worker), 'lease_ms', 'graced')
     local own_ms, graced = tonumber(info[1] or lease_ms), info[2] == score
     least = math.min(least, own_ms)
     local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
@@ -75,7 +75,7 @@ local function mend_leases(meta, workers, mending)
   for _, change in ipairs(mending or {}) do
     redis.call('ZADD', workers, change.expiry, change.worker)
     if change.graced then
-      redis.call('HSET', derive(meta, 'worker', change.worker), 'graced', change.expiry)
+      redis.call('HSET', key_of(meta, 'worker', change.worker), 'graced', change.expiry)
     end
   end
 end

@@ -123,7 +123,7 @@ impl Keys {
         self.owned("outbox:", target.as_str())
     }
 
-    /// Scripts build the same keys in `derive`.
+    /// Scripts build the same keys in `lua/include/key_of.lua`.
     fn owned(&self, kind: &str, owner: &str) -> String {
         [&self.base, kind, owner].concat()
     }

@@ -66,15 +66,15 @@ macro_rules! scripts {
 scripts! {
     SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
     seldom [
-        "needs", "clock_stamp", "ready", "biz", "due_next", "wide", "submit_options",
-        "ledger_lost",
+        "script_version", "clock_stamp", "ready", "biz", "due_next", "key_as_table",
+        "submit_options", "ledger_lost",
     ]
         -> "add_ready, read_options, lost_with"
-    laned ["needs", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
-    gated ["needs", "limited", "gate_join"] -> "join_gates, write_gate_joins"
+    laned ["script_version", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
+    gated ["script_version", "limited", "gate_join"] -> "join_gates, write_gate_joins"
     waiting [
-        "needs", "wide", "end_mark", "after", "after_post", "group", "after_resolve", "after_wait",
-        "after_options",
+        "script_version", "key_as_table", "end_mark", "after", "after_post", "group",
+        "after_resolve", "after_wait", "after_options",
     ]
         -> "read_prerequisites, wait_for_prerequisites, write_waits"
     [
@@ -82,17 +82,18 @@ scripts! {
         "ledgers", "meta",
     ];
     CLAIM = "claim": [
-        "needs", "clock", "wakeup", "ready_entry", "ready_plain", "claim_grants",
+        "script_version", "clock", "wakeup", "ready_entry", "ready_plain", "claim_grants",
         "worker_last_claim",
     ]
     seldom [
         "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
         "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
     ]
-        within ["wide", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
+        within ["key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
             -> "limited_ids"
         -> "mixed_ids, repeated_claim, limited"
-    gated ["wide", "end_mark", "task_header", "gate_class", "gate", "gate_pass"] -> "passing"
+    gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
+        -> "passing"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
@@ -100,15 +101,15 @@ scripts! {
     permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
     laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
         -> "leave_lanes, pass_permits, write_moves"
-    counting ["wide", "group", "group_complete"]
+    counting ["key_as_table", "group", "group_complete"]
         -> "read_members, count_members, write_members"
     waiting [
-        "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "wide",
+        "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "key_as_table",
         "after", "after_post", "after_input", "after_free", "group", "after_success",
     ]
         -> "flow_of_success, write_success, outcomes_of"
     seldom [
-        "derive", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
+        "key_of", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
         "wakeup", "due_next", "permit", "report_out", "complete_ends",
     ]
         -> "ends_of, write_success_ends, read_extras"
@@ -116,10 +117,9 @@ scripts! {
         "tasks", "working:", "success", "waiters", "tries", "errors", "blobs", "priorities",
     ];
     FAIL = "fail": [
-        "needs", "clock", "report", "report_out", "derive", "task_header", "wakeup", "due_next",
-        "wide",
-        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags",
-        "gate_class", "limited", "gate_shut", "permit",
+        "script_version", "clock", "report", "report_out", "key_of", "task_header", "wakeup",
+        "due_next", "key_as_table", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters",
+        "task_ended", "lane_flags", "gate_class", "limited", "gate_shut", "permit",
     ]
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
@@ -129,10 +129,10 @@ scripts! {
         "waiters", "wake",
     ];
     RELEASE = "release": [
-        "needs", "clock", "report", "report_out", "derive", "task_header", "wakeup", "due_next",
-        "wide",
-        "ready_append", "clock_stamp", "task_born", "ready", "ready_again", "task_bytes",
-        "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "lane_flags", "permit",
+        "script_version", "clock", "report", "report_out", "key_of", "task_header", "wakeup",
+        "due_next", "key_as_table", "ready_append", "clock_stamp", "task_born", "ready",
+        "ready_again", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended",
+        "lane_flags", "permit",
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
@@ -141,15 +141,15 @@ scripts! {
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
-    REGISTER = "register": ["clock", "derive", "worker_lease"] ["meta", "workers", "worker:"];
+    REGISTER = "register": ["clock", "key_of", "worker_lease"] ["meta", "workers", "worker:"];
     RENEW = "renew": [
-        "clock", "derive", "wakeup", "worker_lease", "worker_last_claim", "worker_held",
+        "clock", "key_of", "wakeup", "worker_lease", "worker_last_claim", "worker_held",
     ] [
         "meta", "workers", "working:", "cancel", "ready", "priority", "wake",
     ];
     REAP = "reap": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "ready_again", "wide", "task_bytes", "biz_key", "biz_end",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "task_born", "ready", "ready_again", "key_as_table", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_end",
         "due_next", "permit",
@@ -161,81 +161,86 @@ scripts! {
         "workers", "worker:", "working:", "meta", "wake",
     ];
     CANCEL = "cancel": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop", "wide", "after",
-        "after_post", "after_end", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
-        "lane_find", "gate_find", "task_find", "task_standings", "worker_holders",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "ready", "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop",
+        "key_as_table", "after", "after_post", "after_end", "task_bytes", "biz_key", "biz_end",
+        "waiters", "task_ended", "lane_find", "gate_find", "task_find", "task_standings",
+        "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
     ];
     REQUEUE = "requeue": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes", "task_uncount",
-        "lane_find", "gate_class", "gate_find", "task_find", "wide", "end_mark", "after",
-        "after_post", "after_end", "group", "after_resolve", "after_wait", "after_again",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "ready", "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes",
+        "task_uncount", "lane_find", "gate_class", "gate_find", "task_find", "key_as_table",
+        "end_mark", "after", "after_post", "after_end", "group", "after_resolve", "after_wait",
+        "after_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
     APPLY = "apply": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "due_next", "wide", "end_mark", "after", "after_post", "after_input", "after_free",
-        "after_end", "group", "after_resolve", "after_wait", "task_bytes", "biz_key", "biz_end",
-        "task_tries", "waiters", "task_ended", "after_answer", "group_effect",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "ready", "due_next", "key_as_table", "end_mark", "after", "after_post", "after_input",
+        "after_free", "after_end", "group", "after_resolve", "after_wait", "task_bytes", "biz_key",
+        "biz_end", "task_tries", "waiters", "task_ended", "after_answer", "group_effect",
     ] [
         "meta", "applied", "tasks", "cancelled", "cancel", "waiters",
     ];
     RELAY = "relay": ["clock"] ["outboxes", "outbox:"];
     REASK = "reask": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "due_next", "wide", "after", "after_post", "after_input",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "task_born", "ready", "due_next", "key_as_table", "after", "after_post", "after_input",
         "after_free", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters",
         "task_ended", "after_answer",
     ] [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
-    ENROLL = "enroll": ["needs", "clock", "wide", "after", "after_post", "group"] [
+    ENROLL = "enroll": ["script_version", "clock", "key_as_table", "after", "after_post", "group"] [
         "meta", "groups", "group:",
     ];
-    DISBAND = "disband": ["needs", "clock", "wide", "after", "after_post", "group"] [
+    DISBAND = "disband": [
+        "script_version", "clock", "key_as_table", "after", "after_post", "group",
+    ] [
         "meta", "groups", "group:",
     ];
-    PAUSE = "pause": ["needs", "clock", "wakeup", "due_next", "limited", "gate_open"] [
+    PAUSE = "pause": ["script_version", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "tasks", "wake", "shut", "paused",
     ];
-    LIMIT = "limit": ["needs", "clock", "wakeup", "due_next", "limited", "gate_open"] [
+    LIMIT = "limit": ["script_version", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "limits",
     ];
     ACQUIRE = "acquire": [
-        "needs", "clock", "wakeup", "due_next", "task_header", "wide", "end_mark", "gate_class",
-        "gate",
-        "limited", "gate_open",
+        "script_version", "clock", "wakeup", "due_next", "task_header", "key_as_table", "end_mark",
+        "gate_class", "gate", "limited", "gate_open",
     ] ["meta", "loans"];
-    REPAY = "repay": ["needs", "clock", "wakeup", "due_next", "derive", "limited", "gate_open"] [
+    REPAY = "repay": [
+        "script_version", "clock", "wakeup", "due_next", "key_of", "limited", "gate_open",
+    ] [
         "meta", "loans",
     ];
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
-        "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "wide", "after",
-        "after_post", "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end",
-        "task_drop", "waiters", "lane_find", "gate_find",
-        "task_find", "task_standings", "worker_holders",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
+        "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end",
+        "task_drop", "waiters", "lane_find", "gate_find", "task_find", "task_standings",
+        "worker_holders",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
     ];
     PURGE = "purge": [
-        "needs", "clock", "derive", "task_header", "wakeup", "ready_append", "clock_stamp",
+        "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
-        "wide", "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key",
+        "key_as_table", "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key",
         "biz_end", "task_drop", "group",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
     ];
-    RETIRE = "retire": ["needs", "clock"] [
+    RETIRE = "retire": ["script_version", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
@@ -243,21 +248,21 @@ scripts! {
         "groups",
     ];
     AWAIT = "await": [
-        "derive", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_of", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
         "ledger_stored",
     ] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
     LIST = "list": [
-        "clock", "derive", "ready_entry", "worker_last_claim", "task_header", "lane_find",
+        "clock", "key_of", "ready_entry", "worker_last_claim", "task_header", "lane_find",
         "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
     ];
     INSPECT = "inspect": [
-        "derive", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_of", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",

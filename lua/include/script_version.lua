@@ -1,5 +1,5 @@
--- needs: the version that a queue requires of scripts that change it. The first use of a feature
--- that older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
+-- script_version: the version of the scripts that a queue requires. The first use of a feature that
+-- older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
 
 -- The highest number that these scripts know.
 local NEEDS_KNOWN = 5
