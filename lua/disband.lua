@@ -1,7 +1,7 @@
 -- disband: cancels a group that has not ended
 --
--- Those who wait for the group learn that it was cancelled. The tasks that are its members go on,
--- and count no more; the client cancels them.
+-- Those who wait for the group learn that it was cancelled. Its members continue and no longer
+-- count; the client cancels them.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group

@@ -1,11 +1,11 @@
 -- after_answer: what an end without success means for those who wait, by their policies; and tasks
 -- that end because a prerequisite is not met.
 
--- The policies in a header; without one the task goes on waiting.
+-- The policies in a header; without one the task continues to wait.
 local CANCEL, RUN = 1, 2
 
--- A task whose prerequisite ended otherwise goes on, is cancelled, or waits. Returns whether it no
--- longer waits for it.
+-- A task whose prerequisite ended otherwise may start, is cancelled, or waits. Returns whether it
+-- no longer waits for it.
 local function answer(flow, id, mark, state)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value or not string.find(parts_of(value), mark, 1, true) then

@@ -11,7 +11,7 @@ local function ref_of(header, mark)
 end
 
 -- The group of a task, and those who wait for it, under its id or its key, learn of its end by an
--- effect, because they can be many, and those that are cancelled end in turn.
+-- effect, because they can be many, and each that is cancelled ends, too.
 local function tell_end(flow, id, state)
   if flow.has_ties == nil then
     flow.has_ties = redis.call('HLEN', flow.ties_key) > 0

@@ -1,4 +1,4 @@
--- after_free: prerequisites that are met, and the tasks that go on because of that.
+-- after_free: prerequisites that are met, and the tasks that it frees.
 
 -- A prerequisite of a task is met, and possibly brings its result. Returns whether the task waited
 -- for it.

@@ -1,6 +1,6 @@
 -- after_wait: tasks that begin to wait for their prerequisites.
 
--- An unmet prerequisite elsewhere is asked for again after this time, and then ever less often.
+-- An unmet prerequisite elsewhere is asked for again after this time, and then less and less often.
 local FIRST_ASK_MS = 60000
 
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for

@@ -1,4 +1,4 @@
--- gate_open: an operator changes a gate. Its classes are looked at by the next claim.
+-- gate_open: an operator changes a gate. The next claim looks at its classes.
 
 -- Returns what `write_open` needs; reads the keys that it writes.
 local function opening_of(meta, gate)

@@ -1,4 +1,5 @@
--- ready: the ready list, and the ranked tasks. Only this file, `append` and `again` add to them.
+-- ready: the ready list, and the ranked tasks. `ready_append` and
+-- `ready_again` add to them, too, and no other include does.
 
 -- One step of priority equals a minute of waiting, so a low priority ages but never starves.
 local PRIORITY_STEP_MS = 60000

@@ -1,4 +1,5 @@
--- ready_append: the end of the ready list. Only this file, `ready` and `again` add to it.
+-- ready_append: the end of the ready list. Only this include, `ready` and
+-- `ready_again` add to it.
 
 -- A wakeup can be lost with the worker that received it. So each call that finds at most SHORT
 -- entries writes a wakeup again. A longer list gets one for every STEP entries, which costs a long

@@ -7,7 +7,7 @@ local NEEDS_KNOWN = 5
 local NEEDS_OF_LANES = 2
 -- Limits: older scripts would start tasks that must wait, and would not give permits back.
 local NEEDS_OF_LIMITS = 3
--- Prerequisites: older scripts would not let the tasks go on that wait for a task.
+-- Prerequisites: older scripts would not free the tasks that wait for a task.
 local NEEDS_OF_AFTER = 4
 -- Groups and results that are handed on: older scripts would not count members, and would start
 -- tasks without their input.

@@ -39,7 +39,7 @@ pub enum Prerequisite {
 /// What a task does when one of its prerequisites ends as Dead or Cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrerequisiteFailure {
-    /// The task goes on waiting until an operator has requeued the prerequisite and it has
+    /// The task continues to wait until an operator has requeued the prerequisite and it has
     /// succeeded, or until the task gives up.
     #[default]
     Wait,
@@ -49,7 +49,7 @@ pub enum PrerequisiteFailure {
     Run,
 }
 
-/// What a task waits for, and what it does if that does not come.
+/// What a task waits for, and what it does if that does not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct After {
@@ -182,10 +182,12 @@ impl After {
         if let Some(input) = &self.input {
             let is_closing = input.suffix.bytes().all(|byte| matches!(byte, b'}' | b']'));
             if !is_closing || input.suffix.len() > SUFFIX_BYTES_MAX {
-                return refuse(format!("nothing can follow its input but brackets: {input:?}"));
+                return refuse(format!("only brackets can follow its input: {input:?}"));
             }
             if self.prerequisites.is_empty() {
-                return refuse("it takes the result of a prerequisite, and has none".to_owned());
+                return refuse(
+                    "it takes the result of a prerequisite, but has no prerequisite".to_owned(),
+                );
             }
         }
         for one in &self.prerequisites {

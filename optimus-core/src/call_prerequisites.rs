@@ -19,9 +19,10 @@ impl<T: Task, In> Call<T, In> {
     /// A [key](crate::key) names the other task by its biz id. It may be of another queue, and need
     /// not exist yet. A handle or an id names a task that was submitted.
     ///
-    /// The task is [Blocked](crate::TaskState::Blocked) until then. A delay goes on meanwhile. A
-    /// [lane](Self::lane) is joined afterwards. A prerequisite that ends otherwise does not start
-    /// the task, unless [`on_prerequisite_failure`](Self::on_prerequisite_failure) says so.
+    /// The task is [Blocked](crate::TaskState::Blocked) until then. A delay continues during that
+    /// time. The task joins its [lane](Self::lane) afterwards. A prerequisite that ends as Dead or
+    /// Cancelled does not start the task, unless
+    /// [`on_prerequisite_failure`](Self::on_prerequisite_failure) says so.
     pub fn after(mut self, prerequisite: impl IntoPrerequisite) -> Self {
         self.prerequisites.push(prerequisite.into_prerequisite());
         self

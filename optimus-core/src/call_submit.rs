@@ -82,8 +82,8 @@ impl<T: Task, In> Call<T, In> {
         })
     }
 
-    /// Returns what the call says, or else what the definition makes of the arguments, which it
-    /// can't while one of them is not known.
+    /// Returns the value that the call sets, or else the one that the definition makes of the
+    /// arguments. The definition can't make one while an argument is not known.
     fn filled(
         &self,
         option: &str,

@@ -87,7 +87,7 @@ enum Kind {
     Step { number: usize, count: usize, problem: Error },
     #[error(
         "member {index} of the group {group} is {state}{}; requeue it while the group waits for \
-         it, or let the group go on without it and take GroupResults",
+         it, or let the group continue without it and take GroupResults",
         last_words(.last.as_ref())
     )]
     MemberFailed { group: TaskId, index: u32, last: Option<AttemptError>, state: TaskState },
@@ -119,7 +119,7 @@ enum Kind {
 /// Returns why a task may have no result yet.
 fn stands(id: &TaskId, state: Option<TaskState>, why: Option<&Obstacle>) -> String {
     let Some(state) = state else {
-        return "the task stays in its queue or goes on running".to_owned();
+        return "the task stays in its queue, or continues to run".to_owned();
     };
     match state {
         TaskState::Ready => {

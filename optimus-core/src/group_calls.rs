@@ -1,4 +1,4 @@
-//! Calls that run beside each other and end together: [`group`], [`Group`].
+//! Calls that run in parallel and end together: [`group`], [`Group`].
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 /// How long the results of a group are kept after its end, unless the group says otherwise.
 pub(crate) const KEEP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Makes a group of calls, which run beside each other. Its members are calls or flows of one
+/// Makes a group of calls, which run in parallel. Its members are calls or flows of one
 /// result type, in any queues. A callback that is added with [`then`](Group::then) runs after all
 /// of them.
 ///
@@ -70,7 +70,7 @@ pub fn group<'a, C: IntoFlow<'a>>(
     }
 }
 
-/// Calls that run beside each other; see [`group`]. Nothing happens until
+/// Calls that run in parallel; see [`group`]. Nothing happens until
 /// [`perform_async`](Self::perform_async) is awaited, or [`Client::submit_group`].
 #[must_use = "a group does nothing until it is submitted, such as by `.perform_async().await`"]
 pub struct Group<'a, T, In = NoInput> {
@@ -94,9 +94,10 @@ pub struct GroupCalls<'a> {
 impl<'a, T, In> Group<'a, T, In> {
     /// Gives the group an id that was made before with [`TaskId::new`], in the queue that stores
     /// the state of the group. A program that does not know whether its submit was stored may
-    /// submit the same group again under the same id, also after a crash midway: members that are
-    /// stored or have ended are not added again, and neither are the other steps of its flow. A
-    /// task that ends while the group is submitted again may run once more; a member counts once.
+    /// submit the same group again under the same id, also after a crash in between: members
+    /// that are stored or have ended are not added again, and neither are the other steps of its
+    /// flow. A task that ends while the group is submitted again may run once more; a member counts
+    /// once.
     pub fn id(mut self, id: TaskId) -> Self {
         self.calls.id = Some(id);
         self
@@ -106,7 +107,7 @@ impl<'a, T, In> Group<'a, T, In> {
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued the member and it has
     /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and a
     /// callback does what its own `on_prerequisite_failure` says. With
-    /// [`Run`](PrerequisiteFailure::Run) the group goes on, and the callback, which takes a
+    /// [`Run`](PrerequisiteFailure::Run) the group continues, and the callback, which takes a
     /// [`GroupResults`], sees which members have failed.
     pub fn on_member_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.calls.on_failure = on_failure;

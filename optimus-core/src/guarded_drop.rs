@@ -19,5 +19,5 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
+        .unwrap_or_else(|| "a panic with a payload that is not a string".to_owned())
 }

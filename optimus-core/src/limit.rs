@@ -13,7 +13,7 @@ use crate::{
     record_json::{read_limit, write_limit},
 };
 
-/// A rate without an explicit burst lets this much of itself through at once.
+/// The default burst of a rate is what the rate allows in this time.
 const BURST_US: u64 = 10_000;
 
 /// What a limit allows. Without a rate and without `max_working` it allows everything.

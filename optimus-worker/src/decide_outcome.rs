@@ -24,7 +24,7 @@ use crate::{
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 /// The longest reason of a pause that a handler asks for.
 const WHY_CHARS_MAX: usize = 200;
-/// How long a relay has time to fetch a large result for the group of the task.
+/// How much time a relay has to fetch a large result for the group of the task.
 const FETCHED_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERRUPTED: &str = "the worker ended and dropped the handler after it had begun; \
                            on_lost = \"dead\" forbids another start";
@@ -53,12 +53,12 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Returns whether anybody gets the result: clients, tasks that take it, or its group.
+    /// Returns whether anything needs the result: clients, tasks that take it, or its group.
     fn takes_result(&self) -> bool {
         !self.result_ttl.is_zero() || self.outcome_ttl.is_some() || self.member.is_some()
     }
 
-    /// Returns how long the handler's result is needed; zero if nobody gets it.
+    /// Returns how long the handler's result is needed; zero if nothing needs it.
     pub(crate) fn result_needed(&self) -> Duration {
         if self.takes_result() {
             self.result_ttl.max(Duration::from_millis(1))

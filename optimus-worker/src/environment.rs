@@ -7,7 +7,7 @@ use optimus_core::{
 
 use crate::{builder::WorkerBuilder, config::parse_queues};
 
-/// The variables that set an option of a worker, beside its URL.
+/// The variables that set an option of a worker, apart from its URL.
 const OPTIONS: [&str; 5] = [NAMESPACE, NAME, QUEUES, CONCURRENCY, LOG_EACH];
 
 /// What the environment has set, and what of it has no effect. Empty for a worker that does not

@@ -89,8 +89,8 @@ impl Broker {
     }
 
     /// Cancels a group: those who wait for it learn that it was cancelled, and its members no
-    /// longer count. The members themselves go on. Returns how far it was, and whether effects were
-    /// posted; `None` if nothing is known of it.
+    /// longer count. The members themselves continue. Returns how far it was, and whether effects
+    /// were posted; `None` if nothing is known of it.
     pub async fn disband(
         &self,
         group: &TaskId,

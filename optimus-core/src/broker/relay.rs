@@ -51,7 +51,7 @@ pub struct Outgoing {
 pub struct Applied {
     /// The number of the last effect of the source that the target has applied.
     pub last: u64,
-    /// Whether the target has posted effects in turn.
+    /// Whether the target itself has posted effects.
     pub posted: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::{
 impl Client {
     /// Cancels the tasks of a lane: those that wait in it, from the first to the last, then those
     /// that have its permits. A task that runs is asked to stop, as [`cancel`](Self::cancel) does.
-    /// A dead task that blocks its lane stays dead, and blocks it further.
+    /// A dead task that blocks its lane stays dead, and continues to block it.
     ///
     /// Each request cancels up to 128 tasks, so other callers of the queue are not delayed. A task
     /// that joins the lane during the call may be cancelled, too. A task that is not yet in its

@@ -98,8 +98,8 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
     /// Waits for the end of the flow, through retries and outages, and returns the result of the
     /// last step.
     ///
-    /// It looks at one step after the other. When it meets one that is Dead or Cancelled, it
-    /// returns that error, which names the step. The steps after it may wait for its requeue,
+    /// It checks one step after the other. If one is Dead or Cancelled, it returns the error of
+    /// that step, which names it. The steps after it may wait for its requeue,
     /// according to [their policy](crate::Flow::on_prerequisite_failure). Once an operator has
     /// requeued the step, this can be called again.
     ///

@@ -18,7 +18,7 @@ use crate::{
     platform,
 };
 
-/// How long [`GateHandle::acquire`] waits at most unless it is told otherwise.
+/// How long [`GateHandle::acquire`] waits, unless [`GateHandle::wait_at_most`] sets another time.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The lease of a permit. The client renews it after each third.
@@ -94,7 +94,7 @@ impl GateHandle {
         self
     }
 
-    /// Sets the limit, instead of the one that tasks bring along. It also applies to the tasks that
+    /// Sets the limit, which replaces the one that tasks declare. It also applies to the tasks that
     /// wait already, and stays until it is [removed](Self::remove). Returns whether a limit was set
     /// before, and whether a task with this limit is known.
     ///
@@ -134,7 +134,7 @@ impl GateHandle {
 
     /// Reads the limit: what it allows now, how much of it is in use, and what waits for it.
     /// `None` if nothing was set, nothing waits, nothing has used it lately, and no worker of the
-    /// queue has a task that declares it. What tasks bring along is known while one of them waits
+    /// queue has a task that declares it. What tasks declare is known while one of them waits
     /// or a worker declares it.
     ///
     /// # Errors
@@ -172,8 +172,8 @@ impl GateHandle {
         })
     }
 
-    /// Stops the starts of its tasks at once; running tasks continue. `by` and `why` are for those
-    /// who look at it later: [`Inspector::limits`](crate::Inspector::limits) shows them.
+    /// Stops the starts of its tasks at once; running tasks continue. `by` and `why` are for people
+    /// who see the pause later: [`Inspector::limits`](crate::Inspector::limits) shows them.
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -217,7 +217,7 @@ impl GateHandle {
 
     /// Waits for a permit outside tasks, such as in a web request that calls the same service as
     /// the tasks. The permit counts as a running task of the limit until it is dropped. Only a
-    /// limit that was [set](Self::set) applies, since there is no task that brings one along.
+    /// limit that was [set](Self::set) applies, since there is no task that declares one.
     ///
     /// The permit is leased: if this process dies, the permit returns after at most 30 s.
     ///

@@ -33,12 +33,12 @@ use crate::{
     step::{Form, IntoFlow},
 };
 
-/// The first and the longest wait between two looks at a group. In between, it is a twentieth of
-/// the time that the caller has waited.
+/// The first and the longest wait between two checks of a group. Between them, it is a twentieth
+/// of the time that the caller has waited.
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// How many failed members one look reads. Most of them were requeued, or the first one tells.
+/// How many failed members one check reads. The first that was not requeued decides.
 const LOST_MAX: usize = 64;
 
 /// How many members [`GroupHandle::add`] adds at a time.
@@ -78,7 +78,7 @@ impl<T> GroupHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_dead`] or [`Error::is_cancelled`] as soon as a member has failed, unless the
-    /// group [goes on without it](crate::Group::on_member_failure). Once an operator has requeued
+    /// group [continues without it](crate::Group::on_member_failure). Once an operator has requeued
     /// the member, this can be called again. [`Error::is_forgotten`] if the group does not exist or
     /// is no longer kept.
     pub async fn ended(&self) -> Result<GroupProgress, Error> {
@@ -151,8 +151,8 @@ impl<T> GroupHandle<T> {
     /// Every attempt of a handler should add the same calls in the same order: what an earlier
     /// attempt has added is not added again. Calls that can't be stored are refused before any of
     /// their thousand is added. If a [`Layer`](crate::Layer) refuses a call after that, or Redis
-    /// can't be reached outside of handlers, the group waits for members that it has not got:
-    /// cancel it.
+    /// can't be reached outside of handlers, the group waits for members that were not
+    /// added: cancel it.
     ///
     /// ```
     /// # use optimus_core::{BoxError, Call, Context, Error, Task, TaskId};
@@ -189,7 +189,7 @@ impl<T> GroupHandle<T> {
             policy: None,
             on_failure: self.on_failure,
         };
-        // An addition to a group that nobody has made would make one.
+        // An addition to a group that does not exist would create it.
         self.progress().await?;
         let mut calls = calls.into_iter().map(|call| call.into_flow().stages).peekable();
         let mut added = 0;

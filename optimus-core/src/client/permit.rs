@@ -21,8 +21,8 @@ use crate::{broker::Broker, gate::Gate, id::QueueName};
 /// How long after a request that failed the next one follows.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// A permit of a [limit](crate::Client::limit). It is given back when it is dropped, and when its
-/// process has died for 30 s.
+/// A permit of a [limit](crate::Client::limit). It is given back when it is dropped, and
+/// at most 30 s after its process has died.
 #[must_use = "a permit that is dropped is given back at once"]
 pub struct Permit {
     gate: Gate,
@@ -61,7 +61,7 @@ impl Permit {
     }
 }
 
-/// What the task of a permit works with.
+/// What the renewal of a permit needs.
 struct Kept {
     broker: Broker,
     queue: QueueName,

@@ -65,7 +65,7 @@ async fn relay(broker: Broker, queue: QueueName) {
             Ok(turn) if turn.more => {}
             Ok(_) => return,
             Err(problem) => {
-                let text = "could not carry what a submit asks of other queues; a worker does it";
+                let text = "could not pass on what a submit asks of other queues; a worker will";
                 log_event!(broker.log(), DEBUG, %queue, error = %problem, "{text}");
                 return;
             }

@@ -154,7 +154,7 @@ fn check_form(task: &StepTask, former: Option<&Link<'_>>) -> Result<(), Error> {
         && calls.on_failure == PrerequisiteFailure::Run
     {
         return Err(Error::invalid(
-            "the step after a group that goes on without its failed members can't take a list of \
+            "the step after a group that continues without its failed members can't take a list of \
              all results; take GroupResults, which has the end of each member",
         ));
     }

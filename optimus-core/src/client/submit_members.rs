@@ -82,7 +82,7 @@ impl Store<'_> {
         self.cancel_with(id).await
     }
 
-    /// Cancels what was added to a group beside its cancel.
+    /// Cancels what was added to a group while it was cancelled.
     pub(super) async fn cancel_with(&self, group: &TaskId) -> Result<(), Error> {
         if let Some(progress) = self.client.broker().group(group).await?
             && progress.ended == Some(TaskState::Cancelled)
@@ -99,7 +99,7 @@ impl Store<'_> {
         enroll: Enroll<'_>,
         rules: &Rules<'_>,
     ) -> Result<bool, Error> {
-        // A position that nobody fills would keep the group from its end.
+        // A group does not end as long as one of its positions is empty.
         for stage in batch.iter().flatten() {
             if let Stage::Task(task) = stage {
                 let submission = task.made.as_ref().map_err(Clone::clone)?;
@@ -210,7 +210,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Tells the first step of a member what it takes.
+    /// Sets what the first step of a member takes.
     fn begin(&self, stages: &mut [Stage<'_>]) {
         if let Some(first) = stages.first_mut() {
             first.set_form(self.form);

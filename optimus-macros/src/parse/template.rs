@@ -55,7 +55,7 @@ pub(crate) fn read(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)
     Err(syn::Error::new_spanned(text, problem))
 }
 
-/// What no value of a placeholder can mend in the key of a lane.
+/// Returns what is wrong with the key of a lane, whatever the values of its placeholders are.
 fn lane_problem(text: &str) -> Option<String> {
     if let Some(found) = text.chars().find(|c| c.is_control()) {
         return Some(format!("`lane`: the key has the control character {found:?}; leave it out"));

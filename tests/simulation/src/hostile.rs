@@ -56,7 +56,7 @@ impl Place {
         match self {
             Self::ErrorText => (Reason::Failed, "(the text of the error panicked: asked to panic)"),
             Self::ErrorDrop | Self::Backoff => (Reason::Failed, ASKED),
-            Self::PanicDrop => (Reason::Panicked, "a panic without a text"),
+            Self::PanicDrop => (Reason::Panicked, "a panic with a payload that is not a string"),
             Self::FutureDrop => (Reason::TimedOut, "still running"),
             Self::OutputDrop | Self::DataClone => (Reason::Panicked, PANIC),
         }
