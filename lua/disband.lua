@@ -1,7 +1,7 @@
 -- disband: cancels a group that has not ended
 --
--- Those who wait for the group learn that it was cancelled. Its members continue and no longer
--- count; the client cancels them.
+-- Those who wait for the group learn that it was cancelled, which no requeue can mend. Its members
+-- continue and no longer count; the client cancels them.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group
@@ -22,7 +22,7 @@ if not found or found.state then
 end
 redis.call('ZCARD', groups)
 if redis.call('HEXISTS', flow.ties_key, gid) == 1 then
-  post(flow, flow.own, 'end cancelled 0 ' .. gid)
+  post(flow, flow.own, 'end ' .. VOID .. ' 0 ' .. gid)
 end
 
 -- Writes.

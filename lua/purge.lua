@@ -95,7 +95,7 @@ for _, client in ipairs(idle) do
 end
 local live = redis.call('ZCARD', workers)
 -- A group that is sealed and waits for members is kept as long as a dead task, which may be one of
--- them. Those who still wait for another one learn that it is forgotten.
+-- them. Those who still wait for another one learn that it does not come back.
 local due = redis.call('ZRANGEBYSCORE', groups, '-inf', whole(now), 'LIMIT', 0, GROUPS_MAX)
 local old, open = {}, {}
 for _, gid in ipairs(due) do
@@ -107,7 +107,7 @@ for _, gid in ipairs(due) do
     old[#old + 1] = gid
     redis.call('HLEN', key_of(meta, 'results', gid))
     if flow and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
-      post(flow, flow.own, 'end forgotten 0 ' .. gid)
+      post(flow, flow.own, 'end ' .. VOID .. ' 0 ' .. gid)
     end
   end
 end

@@ -4,8 +4,8 @@
 -- The policies in a header; without one the task continues to wait.
 local CANCEL, RUN = 1, 2
 
--- A task whose prerequisite ended otherwise may start, is cancelled, or waits. Returns whether it
--- no longer waits for it.
+-- A task whose prerequisite ended otherwise may start, is cancelled, or waits for a requeue, if one
+-- can help. A result that is gone does not come back. Returns whether it no longer waits for it.
 local function answer(flow, id, mark, state)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value or not string.find(parts_of(value), mark, 1, true) then
@@ -13,6 +13,7 @@ local function answer(flow, id, mark, state)
   end
   local header = header_of(redis.call('HGET', flow.base .. 'tasks', id))
   local queue, ref = ref_of(header, mark)
+  local is_void = state == VOID or state == 'forgotten' and mark == TAKEN
   if header.ap == RUN then
     strike(flow, id, mark)
     if queue == flow.own then
@@ -20,12 +21,13 @@ local function answer(flow, id, mark, state)
     else
       post(flow, queue, 'drop ' .. id .. mark .. ' ' .. ref)
     end
-  elseif header.ap == CANCEL then
+  elseif header.ap == CANCEL or is_void then
+    flow.is_void[id] = is_void
     leave_unmet(flow, id, header, true)
     flow.ends[#flow.ends + 1] = { id = id, header = header, ref = queue .. '/' .. ref,
-      why = state }
+      why = state == VOID and 'cancelled' or state }
   end
-  return header.ap == RUN or header.ap == CANCEL
+  return header.ap == RUN or header.ap == CANCEL or is_void
 end
 
 -- Ends the tasks of `flow.ends` in that state. Reads the keys that `write_unmet_ends` writes.

@@ -20,10 +20,11 @@ local function tell_end(flow, id, state)
     return
   end
   local refs, header = { id }, header_of(redis.call('HGET', flow.base .. 'tasks', id))
+  local of_id = flow.is_void[id] and VOID or state
   local home, gid, index = string.match(type(header.gr) == 'string' and header.gr or '',
     '^([^/]*)/([^:]*):(%d+)$')
   if home then
-    post(flow, home, 'member ' .. gid .. ' ' .. index .. ' ' .. state .. ' '
+    post(flow, home, 'member ' .. gid .. ' ' .. index .. ' ' .. of_id .. ' '
       .. whole(tonumber(header.gp) or 0))
   end
   if not flow.has_ties then
@@ -35,19 +36,20 @@ local function tell_end(flow, id, state)
   load(flow.ties, flow.ties_key, refs)
   for _, ref in ipairs(refs) do
     if flow.ties.now[ref] then
-      post(flow, flow.own, 'end ' .. state .. ' 0 ' .. ref)
+      -- Another task may come under its key.
+      post(flow, flow.own, 'end ' .. (ref == id and of_id or state) .. ' 0 ' .. ref)
     end
   end
 end
 
 -- A task no longer waits, because it ends. Returns whether it waited. `is_kept` is true if a
--- requeue must let it wait again.
+-- requeue must let it wait again. The flag `v` then says that its end is void.
 local function leave_unmet(flow, id, header, is_kept)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value then
     return false
   end
-  local marks, _, flags = parts_of(value)
+  local marks, due, flags = parts_of(value)
   for mark in string.gmatch(marks, '.') do
     local queue, name = ref_of(header, mark)
     if queue == flow.own then
@@ -58,6 +60,9 @@ local function leave_unmet(flow, id, header, is_kept)
   end
   leaves_unmet(flow, id, flags)
   if is_kept then
+    if flow.is_void[id] then
+      value = marks .. ';' .. (due and whole(due) or '') .. ';' .. flags .. 'v'
+    end
     redis.call('HLEN', flow.base .. 'unmet_ended')
     flow.kept[#flow.kept + 1], flow.kept[#flow.kept + 2] = id, value
   end
@@ -70,7 +75,7 @@ local function flow_of_ends(meta, needs)
     return nil
   end
   local flow = flow_of(meta)
-  flow.kept, flow.has_groups = {}, tonumber(needs) >= NEEDS_OF_GROUPS
+  flow.kept, flow.has_groups, flow.is_void = {}, tonumber(needs) >= NEEDS_OF_GROUPS, {}
   function flow.tell_end(id, state)
     tell_end(flow, id, state)
   end

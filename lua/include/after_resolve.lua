@@ -11,15 +11,22 @@ local function has_succeeded(flow, id)
   return flow.succeeded[id] or redis.call('EXISTS', flow.base .. 'result:' .. id) == 1
 end
 
--- The state of a task by its id: `met`, `open`, or how it has ended.
+-- Whether a cancelled task ended because of what no requeue can mend.
+local function is_void(flow, id)
+  local _, _, flags = parts_of(redis.call('HGET', flow.base .. 'unmet_ended', id) or '')
+  return string.find(flags, 'v', 1, true)
+end
+
+-- The state of a task or a group by its id: `met`, `open`, or how it has ended.
 local function state_of_id(flow, id)
   if redis.call('HEXISTS', flow.base .. 'tasks', id) == 1 then
     return redis.call('ZSCORE', flow.base .. 'dead', id) and 'dead'
-      or redis.call('ZSCORE', flow.base .. 'cancelled', id) and 'cancelled' or 'open'
+      or redis.call('ZSCORE', flow.base .. 'cancelled', id)
+      and (is_void(flow, id) and VOID or 'cancelled') or 'open'
   end
   local group = group_of(flow.base, id)
   if group then
-    return group.state == 'success' and 'met' or group.state or 'open'
+    return group.state == 'success' and 'met' or group.state and VOID or 'open'
   elseif has_succeeded(flow, id) then
     return 'met'
   end

@@ -2,7 +2,8 @@
 -- of other queues.
 
 -- What a member does to a group that ends without it. Without one of these the group waits until
--- the member is requeued. A member that was deleted cannot be requeued, so it cancels the group.
+-- the member is requeued. A member that was deleted, or waited for a group that was cancelled, gets
+-- nothing from a requeue, so it cancels the group.
 local GROUP_CANCEL, GROUP_RUN = '1', '2'
 
 -- Reads a group once in a call. Reads the keys that `write_counts` writes.
@@ -58,9 +59,10 @@ local function count_effect(flow, groups, gid, rest)
     count_member(group, index, result == '' and 'null' or string.sub(result, 2))
   elseif policy == GROUP_RUN then
     local kind = state == 'dead' and 'failed' or 'cancelled'
+    state = state == VOID and 'cancelled' or state
     group[kind] = group[kind] + 1
     count_member(group, index, '!' .. state)
-  elseif policy == GROUP_CANCEL or state == 'forgotten' then
+  elseif policy == GROUP_CANCEL or state == 'forgotten' or state == VOID then
     group.state, group.ends = 'cancelled', true
   elseif not is_lost(group, index) then
     group.by_index['-' .. index] = true
@@ -76,7 +78,8 @@ end
 local function tell_group_ends(flow, groups)
   for _, group in ipairs(groups) do
     if group.ends and cached(flow.ties, flow.ties_key, group.gid) then
-      post(flow, flow.own, 'end ' .. group.state .. ' 0 ' .. group.gid)
+      local state = group.state == 'success' and group.state or VOID
+      post(flow, flow.own, 'end ' .. state .. ' 0 ' .. group.gid)
     end
   end
 end

@@ -40,7 +40,8 @@ pub enum Prerequisite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrerequisiteFailure {
     /// The task continues to wait until an operator has requeued the prerequisite and it has
-    /// succeeded, or until the task gives up.
+    /// succeeded, or until the task gives up. It is cancelled if no requeue can help: after a group
+    /// that was cancelled, and after a result that is no longer kept.
     #[default]
     Wait,
     /// The task is cancelled.

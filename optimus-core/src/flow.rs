@@ -154,10 +154,25 @@ impl Stage<'_> {
         }
     }
 
+    /// Sets what it does when the step before it fails, and what a group does when a member fails,
+    /// unless that is known.
     pub(crate) fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
+        self.follow(on_failure);
+        self.set_member_policy(on_failure);
+    }
+
+    /// Sets what it does when the step before it fails, unless that is known.
+    pub(crate) fn follow(&mut self, on_failure: PrerequisiteFailure) {
         match self {
             Self::Task(task) => task.set_policy(on_failure),
-            Self::Group(group) => group.members_policy = Some(on_failure),
+            Self::Group(group) => _ = group.members_policy.get_or_insert(on_failure),
+        }
+    }
+
+    /// Sets what a group does when a member fails, unless that is known.
+    pub(crate) fn set_member_policy(&mut self, on_failure: PrerequisiteFailure) {
+        if let Self::Group(group) = self {
+            group.on_failure.get_or_insert(on_failure);
         }
     }
 }
@@ -181,9 +196,9 @@ impl<'a, Out, In> Flow<'a, Out, In> {
     /// Sets what each step does when the one before it ends as Dead or Cancelled, unless the call
     /// or the definition of the step says it: by default it
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued that one and it has
-    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled,
-    /// up to a group, which needs its own
-    /// [`on_member_failure`](crate::Group::on_member_failure).
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled.
+    /// It is the [`on_member_failure`](crate::Group::on_member_failure) of its groups, too, unless
+    /// they say otherwise.
     pub fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.stages.iter_mut().for_each(|stage| stage.set_policy(on_failure));
         self

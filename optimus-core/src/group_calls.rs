@@ -61,7 +61,7 @@ pub fn group<'a, C: IntoFlow<'a>>(
         calls: GroupCalls {
             members: Box::new(members),
             id: None,
-            on_failure: PrerequisiteFailure::Wait,
+            on_failure: None,
             keep: KEEP,
             form: Form::Same,
             members_policy: None,
@@ -83,7 +83,8 @@ pub struct Group<'a, T, In = NoInput> {
 pub struct GroupCalls<'a> {
     pub(crate) members: Box<dyn Iterator<Item = Vec<Stage<'a>>> + Send + 'a>,
     pub(crate) id: Option<TaskId>,
-    pub(crate) on_failure: PrerequisiteFailure,
+    /// What a member that fails does to the group, if anybody says it.
+    pub(crate) on_failure: Option<PrerequisiteFailure>,
     pub(crate) keep: Duration,
     /// How the result of the step before the group becomes an argument of the members.
     pub(crate) form: Form,
@@ -105,12 +106,16 @@ impl<'a, T, In> Group<'a, T, In> {
 
     /// Sets what a member that ends as Dead or Cancelled does to the group. By default the group
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued the member and it has
-    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and a
-    /// callback does what its own `on_prerequisite_failure` says. With
-    /// [`Run`](PrerequisiteFailure::Run) the group continues, and the callback, which takes a
-    /// [`GroupResults`], sees which members have failed.
+    /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and so are
+    /// the callback and the steps after it, because nobody can requeue a group; only a step with
+    /// [`Run`](PrerequisiteFailure::Run) runs nevertheless. With `Run` the group continues, and the
+    /// callback, which takes a [`GroupResults`], sees which members have failed.
+    ///
+    /// With `Cancel` and `Run`, a member that is a flow fails as soon as one of its steps does: the
+    /// steps after that one, and groups within the flow, have the policy `Cancel` unless they say
+    /// otherwise.
     pub fn on_member_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
-        self.calls.on_failure = on_failure;
+        self.calls.on_failure = Some(on_failure);
         self
     }
 

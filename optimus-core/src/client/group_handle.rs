@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     Client,
+    stuck_member::StuckMembers,
     submit_flow::Store,
     submit_members::{Rules, queues_of},
 };
@@ -77,12 +78,12 @@ impl<T> GroupHandle<T> {
     /// Waits until all members have ended, through outages.
     ///
     /// # Errors
-    /// [`Error::is_dead`] or [`Error::is_cancelled`] as soon as a member has failed, unless the
-    /// group [continues without it](crate::Group::on_member_failure). Once an operator has requeued
-    /// the member, this can be called again. [`Error::is_forgotten`] if the group does not exist or
-    /// is no longer kept.
+    /// [`Error::is_dead`] or [`Error::is_cancelled`] as soon as a member, or a step within one, has
+    /// failed, unless the group [continues without it](crate::Group::on_member_failure). Once an
+    /// operator has requeued the task, this can be called again. [`Error::is_forgotten`] if the
+    /// group does not exist or is no longer kept.
     pub async fn ended(&self) -> Result<GroupProgress, Error> {
-        let begun = Instant::now();
+        let (begun, mut stuck) = (Instant::now(), StuckMembers::new());
         loop {
             match self.progress().await {
                 Ok(progress) => match progress.ended {
@@ -95,7 +96,12 @@ impl<T> GroupHandle<T> {
                             return Err(problem);
                         }
                     }
-                    None => {}
+                    None => {
+                        let looked = stuck.look(&self.client, &self.id, &progress).await;
+                        if let Ok(Some(problem)) = looked {
+                            return Err(problem);
+                        }
+                    }
                 },
                 Err(problem) if problem.is_unavailable() || problem.is_unknown_outcome() => {}
                 Err(problem) => return Err(problem),
@@ -106,7 +112,7 @@ impl<T> GroupHandle<T> {
 
     /// Returns the error of a member that has failed and for which the group waits; `None` if all
     /// of them were requeued.
-    async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
+    pub(super) async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
         let inspector = self.client.inspector();
         let failed = self.client.broker().lost_members(&self.id).await.ok()?;
         for index in failed.into_iter().take(LOST_MAX) {

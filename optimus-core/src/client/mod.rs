@@ -18,6 +18,7 @@ mod permit;
 mod prerequisite_asks;
 mod readahead;
 mod siblings;
+mod stuck_member;
 mod submit_all;
 mod submit_batches;
 mod submit_flow;

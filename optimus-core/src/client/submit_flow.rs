@@ -151,7 +151,7 @@ fn queue_of(stage: &Stage<'_>) -> Option<QueueName> {
 /// Refuses a step that takes a list of results of a group, some of which may be missing.
 fn check_form(task: &StepTask, former: Option<&Link<'_>>) -> Result<(), Error> {
     if let (Form::AllMembers, Some(Link::Group { calls, .. })) = (task.form(), former)
-        && calls.on_failure == PrerequisiteFailure::Run
+        && calls.on_failure == Some(PrerequisiteFailure::Run)
     {
         return Err(Error::invalid(
             "the step after a group that continues without its failed members can't take a list of \

@@ -61,7 +61,8 @@ impl Store<'_> {
         id: &TaskId,
         former: Option<&TaskId>,
     ) -> Result<(), Error> {
-        let (form, policy, on_failure) = (group.form, group.members_policy, group.on_failure);
+        let (form, policy) = (group.form, group.members_policy);
+        let on_failure = group.on_failure.unwrap_or_default();
         let mut members = group.members.peekable();
         let rules = Rules { group: id, former, form, policy, on_failure };
         for number in 0_u32.. {
@@ -210,12 +211,18 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Sets what the first step of a member takes.
+    /// Tells the first step of a member what it takes, and all steps what a failure means. A member
+    /// whose failure the group does not wait for must not wait for the requeue of a step, either.
     fn begin(&self, stages: &mut [Stage<'_>]) {
-        if let Some(first) = stages.first_mut() {
-            first.set_form(self.form);
-            if let Some(policy) = self.policy {
-                first.set_policy(policy);
+        let Some((first, others)) = stages.split_first_mut() else { return };
+        first.set_form(self.form);
+        if let Some(policy) = self.policy {
+            first.follow(policy);
+        }
+        if self.on_failure != PrerequisiteFailure::Wait {
+            first.set_member_policy(PrerequisiteFailure::Cancel);
+            for step in others {
+                step.set_policy(PrerequisiteFailure::Cancel);
             }
         }
     }

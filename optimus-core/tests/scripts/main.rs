@@ -34,6 +34,7 @@ mod full_memory;
 mod group;
 mod group_acts;
 mod group_more;
+mod group_void;
 mod input;
 mod inspect;
 mod interrupt;
