@@ -13,11 +13,18 @@ use shop::Station;
 use tracing::{info, level_filters::LevelFilter};
 use tracing_subscriber::EnvFilter;
 
-/// Starts the log on stdout, with one event per line, for people or for programs.
-fn start_log(as_json: bool) {
+/// The form of the log: for people or for programs.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// Starts the log on stdout, with one event per line.
+fn start_log(form: Form) {
     let info = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     let log = tracing_subscriber::fmt().with_env_filter(info.from_env_lossy());
-    if as_json {
+    if form == Form::Json {
         log.json().flatten_event(true).with_current_span(false).init();
     } else {
         log.with_ansi(io::stdout().is_terminal()).init();
@@ -26,14 +33,15 @@ fn start_log(as_json: bool) {
 
 #[tokio::main]
 async fn main() -> optimus::Result<()> {
-    let as_json = env::args().any(|arg| arg == "--json");
-    start_log(as_json);
+    let is_json = env::args().any(|arg| arg == "--json");
+    let form = if is_json { Form::Json } else { Form::Text };
+    start_log(form);
     let name = format!("station-{}", std::process::id());
     // The worker runs four orders at once and not the default 64, so that forty orders keep several
     // workers busy.
     let worker = Worker::from_env()?.concurrency(4).data(Station(name.clone()));
     // A program that reads the log may read stderr, too.
-    let worker = if as_json { worker.quiet() } else { worker };
+    let worker = if form == Form::Json { worker.quiet() } else { worker };
     info!(name, "the station opens; end it with Ctrl-C");
     worker.run().await?;
     info!(name, "the station is closed; every order that it had begun is packed");

@@ -43,7 +43,7 @@ for _, worker in ipairs(over) do
     lapsed[#lapsed + 1] = worker
   end
 end
-local ids, holders, lonely, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
+local ids, holders, solo, emptied, more = {}, {}, {}, {}, #over == WORKERS_MAX
 local lost = {}
 for _, worker in ipairs(lapsed) do
   local working = key_of(meta, 'working', worker)
@@ -52,7 +52,7 @@ for _, worker in ipairs(lapsed) do
   if size > 0 and #ids < limit then
     for _, id in ipairs(some_held(working, limit - #ids)) do
       ids[#ids + 1] = id
-      holders[#ids], lonely[#ids] = worker, alone
+      holders[#ids], solo[#ids] = worker, alone
     end
   end
   if #ids - before < size then
@@ -93,7 +93,7 @@ for i, id in ipairs(ids) do
       state = 'cancelled'
       note_cancelled(queue, endings, i, id, header, history)
       lane_report(moves, id, records[i], state)
-    elseif header.l == 'dead' or (lonely[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
+    elseif header.l == 'dead' or (solo[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       note_end(endings, i, id, 'dead', history)
       state = 'dead'
       lane_report(moves, id, records[i], state)

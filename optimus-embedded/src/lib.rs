@@ -61,4 +61,4 @@ mod zset;
 
 pub use clock::Clock;
 pub use connection::Connection;
-pub use store::Store;
+pub use store::{Room, Store};

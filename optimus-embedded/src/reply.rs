@@ -38,8 +38,10 @@ impl Reply {
     pub(crate) fn count(count: usize) -> Self {
         Self::Integer(i64::try_from(count).expect("a count of things in memory fits an i64"))
     }
+}
 
-    pub(crate) fn flag(flag: bool) -> Self {
+impl From<bool> for Reply {
+    fn from(flag: bool) -> Self {
         Self::Integer(i64::from(flag))
     }
 }

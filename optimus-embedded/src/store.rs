@@ -11,6 +11,15 @@ use crate::engine::Engine;
 
 pub(crate) static NAMED: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
 
+/// Whether a store has room for more data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// The store accepts every command.
+    Free,
+    /// The store refuses commands that need memory.
+    Full,
+}
+
 /// An in-process keyspace with its Lua VM. Clones are the same store.
 #[derive(Clone)]
 pub struct Store {
@@ -61,8 +70,8 @@ impl Store {
     /// A full store refuses each command that needs memory with `OOM`. In a script, it refuses such
     /// a command only before the first write. So a script that begins with a removal runs to its
     /// end.
-    pub fn set_full(&self, full: bool) {
-        self.engine().keyspace.full = full;
+    pub fn set_room(&self, room: Room) {
+        self.engine().keyspace.full = room == Room::Full;
     }
 
     /// Locks the store, and returns its state.

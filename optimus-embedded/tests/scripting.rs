@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use optimus_embedded::{Clock, Connection, Store};
+use optimus_embedded::{Clock, Connection, Room, Store};
 use support::{send, show, words};
 
 /// Runs a script with one key, `k`, and formats its reply.
@@ -98,7 +98,7 @@ async fn an_unimplemented_command_is_also_an_error_in_a_script() {
 async fn a_full_store_stops_a_script_at_its_first_write_only() {
     let store = Store::new(Clock::system());
     let mut connection = store.connection();
-    store.set_full(true);
+    store.set_room(Room::Full);
     let grows_first = "redis.call('HSET', KEYS[1], 'a', 1) return 1";
     let reply = eval(&mut connection, grows_first).await;
     assert!(reply.starts_with("!OOM command not allowed when used memory"), "{reply}");

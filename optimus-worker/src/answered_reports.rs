@@ -46,7 +46,7 @@ impl Answer<'_> {
             Self::Taken => None,
             Self::Stale => Some(Outcome::Stale),
             Self::Cancelled(failure) => Some(Outcome::cancelled(failure)),
-            Self::Dead(failure) => Some(Outcome::failed(failure, false)),
+            Self::Dead(failure) => Some(Outcome::failed(failure, None)),
             Self::Unanswered => Some(Outcome::Unanswered),
         }
     }
@@ -132,7 +132,7 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported)
             let outcome = if cancelled.contains(&position) {
                 Outcome::cancelled(Some(failure))
             } else {
-                Outcome::failed(failure, false)
+                Outcome::failed(failure, None)
             };
             outcome_log::log_marked_dead(shared, lease.id.clone(), marked, outcome);
         }

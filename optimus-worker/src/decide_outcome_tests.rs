@@ -8,6 +8,7 @@ use optimus_core::{
 };
 
 use super::*;
+use crate::test_worker::first_facts;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -18,20 +19,13 @@ fn attempt(failures: u32) -> Attempt {
         token: Token { seq: 1, fence: 1 },
     };
     let facts = Facts {
-        task: "t",
         attempt: failures + 1,
         failures,
         max_retry: 2,
         backoff: Backoff::Fixed { wait: MINUTE, jitter: 0.0 },
         result_ttl: MINUTE,
         result_limit: SizeLimit::new(100, "WorkerBuilder::result_limit"),
-        biz_id: None,
-        lane: None,
-        outcome_ttl: None,
-        member: None,
-        on_lost: OnLost::Retry,
-        wait: None,
-        has_sides: false,
+        ..first_facts()
     };
     let deadline = Instant::now() + MINUTE;
     let first = optimus_core::AttemptFacts::first(lease.id.clone(), deadline);

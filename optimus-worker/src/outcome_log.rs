@@ -89,18 +89,22 @@ impl Outcome {
     /// Returns the outcome that follows from a decision. `success` is the level at which a success
     /// is logged.
     pub(crate) fn of(decision: Option<&Decision>, success: Level) -> Self {
-        let Some(Decision { report, asked, because }) = decision else { return Self::Stale };
-        match report {
+        let Some(decision) = decision else { return Self::Stale };
+        match &decision.report {
             Report::Complete(_) => Self::Success(success),
-            Report::Fail(failure) => Self::failed(failure, *asked),
+            Report::Fail(failure) => Self::failed(failure, Some(decision)),
             Report::Release(release) => match release.give {
-                Give::Snooze(next_in) => Self::Snoozed { next_in, because: because.clone() },
+                Give::Snooze(next_in) => {
+                    Self::Snoozed { next_in, because: decision.because.clone() }
+                }
                 Give::Head | Give::Interrupted | Give::Misfit(_) => Self::GivenBack,
             },
         }
     }
 
-    pub(crate) fn failed(failure: &Failure, asked: bool) -> Self {
+    /// Returns the outcome of a failure. `decision` is the decision of this worker that led to it.
+    pub(crate) fn failed(failure: &Failure, decision: Option<&Decision>) -> Self {
+        let asked = decision.is_some_and(|decision| decision.asked);
         let outcome = match failure.outcome {
             FailureOutcome::Retry(next_in) => Self::Retry { next_in, asked, error: None },
             FailureOutcome::Dead | FailureOutcome::Expired => Self::Dead(None),
@@ -121,7 +125,7 @@ impl Outcome {
     pub(crate) fn cancelled(failure: Option<&Failure>) -> Self {
         let cancelled = |failure: &Failure| {
             let failure = Failure { outcome: FailureOutcome::Cancelled, ..failure.clone() };
-            Self::failed(&failure, false)
+            Self::failed(&failure, None)
         };
         failure.map_or(Self::Cancelled(None), cancelled)
     }

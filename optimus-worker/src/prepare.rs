@@ -1,10 +1,10 @@
 //! Turns a claimed record into an attempt that can start: [`Prepared`]. If the task can't start,
 //! reports the reason.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use optimus_core::{
-    After, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
     log_event, takes_list,
 };
@@ -41,9 +41,11 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    fn of(has_blob: bool, payload: Vec<u8>, after: Option<&After>) -> Self {
-        let payload = if has_blob { Self::InBlobs } else { Self::Here(payload) };
-        match after.and_then(|after| after.input.as_ref()) {
+    /// Takes the payload of the record, and leaves an empty one.
+    fn of(record: &mut TaskRecord) -> Self {
+        let here = Self::Here(mem::take(&mut record.payload));
+        let payload = if record.has_blob { Self::InBlobs } else { here };
+        match record.after.as_ref().and_then(|after| after.input.as_ref()) {
             Some(input) if takes_list(&input.suffix) => Self::OfGroup(Box::new(payload)),
             _ => payload,
         }
@@ -142,7 +144,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
         Obstacle::Misfit(Box::new(Report::Release(release)))
     };
-    let record = TaskRecord::decode(record).map_err(|problem| match problem {
+    let mut record = TaskRecord::decode(record).map_err(|problem| match problem {
         RecordError::Newer(_) => misfit(&problem.to_string(), None),
         _ => mark_dead(Reason::Undecodable, &problem.to_string(), None),
     })?;
@@ -160,6 +162,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         shared.quarantine.started(Instant::now(), time_alone(losses, record.max_losses));
     }
     let worker = (shared.threads.clone(), shared.client.clone());
+    let payload = Payload::of(&mut record);
     let begins = optimus_core::AttemptFacts {
         id: lease.id.clone(),
         task: definition.name(),
@@ -173,7 +176,6 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));
-    let payload = Payload::of(record.has_blob, record.payload, record.after.as_ref());
     let facts = Facts {
         task: definition.name(),
         attempt,

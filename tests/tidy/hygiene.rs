@@ -1,6 +1,7 @@
 //! Rules about text that a file must not contain.
 
 use crate::files::File;
+use crate::functions::functions;
 use crate::{Finding, hold};
 
 fn unwraps(file: &File) -> Vec<Finding> {
@@ -9,6 +10,26 @@ fn unwraps(file: &File) -> Vec<Finding> {
     lines
         .filter(|(_, line)| !line.test && line.code.contains(".unwrap()"))
         .map(|(index, line)| file.at(index, line.code.trim()))
+        .collect()
+}
+
+/// Finds parameters of the type `bool` in the packages that users get.
+fn bool_parameters(file: &File) -> Vec<Finding> {
+    let is_library = file.path.starts_with("optimus") && file.path.contains("/src/");
+    if !(is_library || file.path.starts_with("examples/")) || file.is_test() || !file.is_rust() {
+        return Vec::new();
+    }
+    let starts = functions(file).into_iter().filter(|function| !file.code[function.first].test);
+    starts
+        .filter_map(|function| {
+            let lines = file.code[function.first..].iter().map(|line| line.code.trim());
+            let code: String = lines.take(function.lines).collect();
+            let signature = code.split('{').next().unwrap_or_default();
+            let parameters = signature.split("->").next().unwrap_or_default();
+            // The name and the parameter of `From::from` are fixed.
+            let is_found = parameters.contains(": bool") && function.name != "from";
+            is_found.then(|| file.at(function.first, function.name))
+        })
         .collect()
 }
 
@@ -63,6 +84,11 @@ fn nothing_is_unwrapped_outside_tests() {
 }
 
 #[test]
+fn no_parameter_is_a_bool() {
+    hold("use an enum, or two functions", bool_parameters);
+}
+
+#[test]
 fn every_allowance_has_its_reason() {
     hold("add `reason = \"…\"` to the attribute, or follow the lint", unreasoned_allowances);
 }
@@ -83,6 +109,11 @@ fn forbidden_text_is_found() {
     let text = "x.unwrap();\n/// y.unwrap()\n#[cfg(test)]\nmod tests { fn t() { z.unwrap(); } }";
     assert_eq!(unwraps(&library(text)), ["a/src/b.rs:1: x.unwrap();"]);
     assert!(unwraps(&File::new("a/tests/b.rs", text)).is_empty());
+
+    let bools = |path: &str, text: &str| bool_parameters(&File::new(path, text));
+    let text = "fn one(\n    is: bool,\n) -> u8 { 1 }\nfn two(f: fn(bool)) -> bool { f(true) }";
+    assert_eq!(bools("optimus/src/a.rs", text), ["optimus/src/a.rs:1: one"]);
+    assert!(bools("optimus/tests/a.rs", text).is_empty());
 
     let found = |text: &str| unreasoned_allowances(&library(text)).len();
     assert_eq!(found("#[allow(dead_code)]\nfn f() {}"), 1);

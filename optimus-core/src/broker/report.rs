@@ -164,7 +164,8 @@ impl Broker {
             if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
             ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
-        push_leases(&mut call, done.iter().map(|d| &d.borrow().lease), is_plain);
+        let rest = if is_plain { Rest::Columns } else { Rest::ColumnsAndExtras };
+        push_leases(&mut call, done.iter().map(|d| &d.borrow().lease), rest);
         for completion in done.iter().map(Borrow::borrow) {
             call.push_with(|bytes| completion.write_summary(bytes));
         }
@@ -182,7 +183,7 @@ impl Broker {
         failed: &[impl Borrow<Failure>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::FAIL, queue, worker.as_str());
-        push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease), true);
+        push_leases(&mut call, failed.iter().map(|f| &f.borrow().lease), Rest::Columns);
         for failure in failed.iter().map(Borrow::borrow) {
             let outcome = match failure.outcome {
                 FailureOutcome::Retry(wait) => millis(wait).to_string(),
@@ -212,7 +213,7 @@ impl Broker {
         given: &[impl Borrow<Release>],
     ) -> ScriptCall {
         let mut call = self.call(&scripts::RELEASE, queue, worker.as_str());
-        push_leases(&mut call, given.iter().map(|g| &g.borrow().lease), true);
+        push_leases(&mut call, given.iter().map(|g| &g.borrow().lease), Rest::Columns);
         for release in given.iter().map(Borrow::borrow) {
             match release.give {
                 Give::Head => call.push("head:"),
@@ -247,12 +248,19 @@ impl Broker {
     }
 }
 
+/// What a call of reports has after the leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Columns,
+    ColumnsAndExtras,
+}
+
 /// Pushes the part that all reports share: runs of equal tokens, then the ids. If all tokens are
 /// equal and only columns follow, the script needs no count.
 fn push_leases<'a>(
     call: &mut ScriptCall,
     leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
-    only_columns_follow: bool,
+    rest: Rest,
 ) {
     let mut runs: Vec<(Token, usize)> = Vec::new();
     for lease in leases.clone() {
@@ -261,7 +269,7 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    if let (true, [(token, _)]) = (only_columns_follow, &runs[..]) {
+    if let (Rest::Columns, [(token, _)]) = (rest, &runs[..]) {
         call.push(token);
     } else {
         call.push(runs.len());

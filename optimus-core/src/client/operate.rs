@@ -154,7 +154,7 @@ impl Client {
             Ok(false) => self.list_paused(queue).await.map(|()| false),
             answer => answer,
         };
-        paused.map(answer_of).map_err(|problem| of_queue("pause", queue, problem))
+        paused.map(ANSWER).map_err(|problem| of_queue("pause", queue, problem))
     }
 
     /// Lists a paused queue that has no task and no worker, so that operators see it. A full Redis
@@ -176,7 +176,7 @@ impl Client {
     pub async fn resume(&self, queue: impl AsRef<str>) -> Result<QueueAnswer, Error> {
         let queue = &QueueName::new(queue)?;
         let is_known = self.0.broker.resume(queue).await;
-        is_known.map(answer_of).map_err(|problem| of_queue("resume", queue, problem))
+        is_known.map(ANSWER).map_err(|problem| of_queue("resume", queue, problem))
     }
 
     /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call. Returns for each, in order,
@@ -241,9 +241,9 @@ impl Client {
     }
 }
 
-pub(super) fn answer_of(is_known: bool) -> QueueAnswer {
-    if is_known { QueueAnswer::Known } else { QueueAnswer::Unknown }
-}
+/// Names the answer of a script, which is whether the queue was used before.
+const ANSWER: fn(bool) -> QueueAnswer =
+    |was_used| if was_used { QueueAnswer::Known } else { QueueAnswer::Unknown };
 
 fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
     match problem {

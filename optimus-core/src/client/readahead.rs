@@ -60,11 +60,11 @@ impl Readahead {
         Along { tasks: place.next(others), in_turn }
     }
 
-    /// Stores the answer to a check: whether the checked task has ended, and the results of the
-    /// other tasks that have succeeded.
-    pub(super) fn learn(&self, along: Along, has_ended: bool, next: Vec<Option<Returned>>) {
+    /// Stores the answer to a check: the end of the checked task, if it has ended, and the results
+    /// of the other tasks that have succeeded.
+    pub(super) fn learn<E>(&self, along: Along, end: Option<&E>, next: Vec<Option<Returned>>) {
         let asked = 1 + next.len();
-        let ended = usize::from(has_ended) + next.iter().flatten().count();
+        let ended = usize::from(end.is_some()) + next.iter().flatten().count();
         let mut state = self.state();
         if along.in_turn {
             let window =
@@ -121,7 +121,7 @@ mod tests {
     fn learn(readahead: &Readahead, ids: &[TaskId], returned: &Returned) {
         let tasks = ids.iter().map(|id| (id.clone(), 1)).collect();
         let along = Along { tasks, in_turn: false };
-        readahead.learn(along, true, vec![Some(returned.clone()); ids.len()]);
+        readahead.learn(along, Some(&()), vec![Some(returned.clone()); ids.len()]);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
             let along = readahead.along(&places[at]);
             let count = along.tasks.len();
             let returned = |nth| (nth + 1 < ended).then_some(Returned::Nothing);
-            readahead.learn(along, ended > 0, (0..count).map(returned).collect());
+            readahead.learn(along, (ended > 0).then_some(&()), (0..count).map(returned).collect());
             if ended > 0 {
                 places[at].answered();
             }

@@ -51,6 +51,13 @@ pub struct TaskHandle<T> {
     output: PhantomData<fn() -> T>,
 }
 
+/// What a caller that waits for an end wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    State,
+    Result,
+}
+
 /// The source of a handle's task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -137,7 +144,7 @@ impl<T> TaskHandle<T> {
         if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
         }
-        Ok(self.end(false, &Pace::ALONE).await?.0.state)
+        Ok(self.end(Wanted::State, &Pace::ALONE).await?.0.state)
     }
 
     /// Returns the call that submitted the task, if the handle's client did.
@@ -157,13 +164,15 @@ impl<T> TaskHandle<T> {
     /// result, a check reads it together with those of other tasks.
     async fn end<'a>(
         &self,
-        wants_result: bool,
+        wanted: Wanted,
         pace: &'a Pace,
     ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
         loop {
             let mut subscription = self.client.0.completion_listeners.subscribe(&self.id);
             let permit = pace.check().await;
-            if wants_result && let Some(end) = self.read_ahead() {
+            if wanted == Wanted::Result
+                && let Some(end) = self.read_ahead()
+            {
                 return Ok((end, permit));
             }
             let next_check = match self.check().await {
@@ -177,7 +186,7 @@ impl<T> TaskHandle<T> {
             // older than a requeue or another submit of the id, so it only starts a check.
             if let Ok(Some(TaskState::Success)) =
                 tokio::time::timeout(next_check, subscription.completion()).await
-                && !wants_result
+                && wanted == Wanted::State
                 && self.runs_once()
             {
                 self.note_answer();
@@ -197,7 +206,7 @@ impl<T> TaskHandle<T> {
         let along = readahead.along(place);
         let Ends { end, next } =
             broker.wait_with_next(&self.id, me, stored_by, &along.tasks).await?;
-        readahead.learn(along, end.is_some(), next);
+        readahead.learn(along, end.as_ref(), next);
         if end.is_some() {
             self.note_answer();
         }
@@ -236,7 +245,8 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
     pub(super) async fn result_at(&self, pace: &Pace) -> Result<T, Error> {
         let (end, _permit) = match self.read_ahead() {
             Some(end) => (end, None),
-            None => self.end(!self.returns_nothing(), pace).await?,
+            None if self.returns_nothing() => self.end(Wanted::State, pace).await?,
+            None => self.end(Wanted::Result, pace).await?,
         };
         loop {
             match self.outcome(&end).await {

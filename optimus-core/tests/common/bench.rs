@@ -9,7 +9,7 @@ use optimus_core::{
     QueueName,
     broker::{Broker, Endpoint},
 };
-use optimus_embedded::{Clock, Store};
+use optimus_embedded::{Clock, Room, Store};
 use optimus_testkit::{RedisServer, SharedRedis, namespace, shared_redis};
 use redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, aio::MultiplexedConnection, cmd,
@@ -173,7 +173,7 @@ impl Bench {
     /// Panics on the shared server, which must not be disturbed.
     pub(crate) async fn set_full(&self, full: bool) {
         match &self.raw {
-            Raw::Memory(store) => store.set_full(full),
+            Raw::Memory(store) => store.set_room(if full { Room::Full } else { Room::Free }),
             Raw::Shared(_) => panic!("the shared server is not to be filled"),
             Raw::Own(..) => {
                 let limit = u8::from(full);

@@ -42,7 +42,7 @@ fn hget(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
 }
 
 fn hexists(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
-    Ok(Reply::flag(field(keyspace, arguments)?.is_some()))
+    Ok(Reply::from(field(keyspace, arguments)?.is_some()))
 }
 
 fn hstrlen(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
@@ -69,12 +69,12 @@ fn hset(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
 
 fn hsetnx(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     if field(keyspace, arguments)?.is_some() {
-        return Ok(Reply::flag(false));
+        return Ok(Reply::from(false));
     }
     keyspace.upsert(&arguments[1], |hash: &mut Hash| {
         hash.insert(arguments[2].clone(), arguments[3].clone());
     })?;
-    Ok(Reply::flag(true))
+    Ok(Reply::from(true))
 }
 
 fn hdel(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {

@@ -73,14 +73,14 @@ fn expire_at(keyspace: &mut Keyspace, arguments: &[Vec<u8>], due_ms: u64) -> Out
     }
     let key = &arguments[1];
     if keyspace.data(key).is_none() {
-        return Ok(Reply::flag(false));
+        return Ok(Reply::from(false));
     }
     if due_ms <= keyspace.now_ms() {
         keyspace.remove(key);
     } else {
         keyspace.set_expiry(key, Some(due_ms));
     }
-    Ok(Reply::flag(true))
+    Ok(Reply::from(true))
 }
 
 fn ttl(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
@@ -109,7 +109,7 @@ fn remaining_ms(keyspace: &Keyspace, key: &[u8]) -> Reply {
 fn persist(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let had_expiry = keyspace.expiry(&arguments[1]).is_some();
     keyspace.set_expiry(&arguments[1], None);
-    Ok(Reply::flag(had_expiry))
+    Ok(Reply::from(had_expiry))
 }
 
 fn keys(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {

@@ -48,7 +48,7 @@ fn script(engine: &mut Engine, arguments: &[Vec<u8>]) -> Outcome {
         (b"EXISTS", shas @ [_, ..]) => {
             let known =
                 |sha: &Vec<u8>| engine.vm.knows(&String::from_utf8_lossy(sha).to_ascii_lowercase());
-            Ok(Reply::Array(shas.iter().map(|sha| Reply::flag(known(sha))).collect()))
+            Ok(Reply::Array(shas.iter().map(|sha| Reply::from(known(sha))).collect()))
         }
         (b"EXISTS", []) => Err(CommandError::Arity("script|exists")),
         (b"FLUSH", []) => {

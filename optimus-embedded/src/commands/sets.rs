@@ -42,12 +42,12 @@ fn scard(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
 
 fn sismember(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let set = keyspace.read::<Set>(&arguments[1])?;
-    Ok(Reply::flag(set.is_some_and(|set| set.contains(&arguments[2]))))
+    Ok(Reply::from(set.is_some_and(|set| set.contains(&arguments[2]))))
 }
 
 fn smismember(keyspace: &mut Keyspace, arguments: &[Vec<u8>]) -> Outcome {
     let set = keyspace.read::<Set>(&arguments[1])?;
-    let is_member = |member| Reply::flag(set.is_some_and(|set| set.contains(member)));
+    let is_member = |member| Reply::from(set.is_some_and(|set| set.contains(member)));
     Ok(Reply::Array(arguments[2..].iter().map(is_member).collect()))
 }
 

@@ -3,6 +3,8 @@
 use mlua::{MultiValue, Value};
 
 use super::convert;
+#[cfg(feature = "simulation")]
+use crate::commands::Effect;
 use crate::commands::{self, Outcome, Run};
 use crate::error::CommandError;
 use crate::keyspace::Keyspace;
@@ -39,9 +41,9 @@ impl<'a> Session<'a> {
 
     /// Shows the call to the observer of the store. Fails if the observer returns an error.
     #[cfg(feature = "simulation")]
-    fn observe(&mut self, writes: bool, arguments: &[Vec<u8>]) -> Result<(), CommandError> {
+    fn observe(&mut self, effect: Effect, arguments: &[Vec<u8>]) -> Result<(), CommandError> {
         let Some(observer) = &mut self.keyspace.observer else { return Ok(()) };
-        let (line, wrote) = (self.line, self.wrote);
+        let (line, writes, wrote) = (self.line, effect.writes(), self.wrote);
         let call = crate::simulation::RedisCall { line, writes, wrote, arguments };
         observer.before(&call).map_or(Ok(()), |text| Err(CommandError::Other(text)))
     }
@@ -70,7 +72,7 @@ impl<'a> Session<'a> {
             return Err(CommandError::OutOfMemory);
         }
         #[cfg(feature = "simulation")]
-        self.observe(command.effect.writes(), &arguments)?;
+        self.observe(command.effect, &arguments)?;
         self.wrote |= command.effect.writes();
         run(self.keyspace, &arguments)
     }

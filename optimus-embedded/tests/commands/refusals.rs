@@ -1,6 +1,6 @@
 //! Commands that are refused, and their errors.
 
-use optimus_embedded::{Clock, Store};
+use optimus_embedded::{Clock, Room, Store};
 
 use crate::support::{send, show, transcript, words};
 
@@ -50,7 +50,7 @@ async fn a_full_store_refuses_only_commands_that_need_memory() {
     let store = Store::new(Clock::system());
     let mut connection = store.connection();
     send(&mut connection, &words("RPUSH l a b")).await;
-    store.set_full(true);
+    store.set_room(Room::Full);
     let oom = "!OOM command not allowed when used memory > 'maxmemory'.";
     for line in ["SET k v", "RPUSH l c", "HSET h a 1", "SADD s a", "ZADD z 1 a", "INCR n"] {
         assert_eq!(show(&send(&mut connection, &words(line)).await), oom, "{line}");
@@ -58,6 +58,6 @@ async fn a_full_store_refuses_only_commands_that_need_memory() {
     for (line, reply) in [("LPOP l", "\"a\""), ("PEXPIRE l 5000", "1"), ("DEL l", "1")] {
         assert_eq!(show(&send(&mut connection, &words(line)).await), reply, "{line}");
     }
-    store.set_full(false);
+    store.set_room(Room::Free);
     assert_eq!(show(&send(&mut connection, &words("SET k v")).await), "+OK");
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::{future::pending, thread, time::Duration};
 
-use common::{Bench, Double, Gate, Wait, blocking_task::Hog, view};
+use common::{Bench, Double, Gate, Wait, blocking_task::KeepThread, view};
 use optimus_core::{QueueName, Task, TaskHandle, TaskState};
 use optimus_testkit::{Hold, RedisServer, Signal, eventually};
 use optimus_worker::WorkerBuilder;
@@ -76,7 +76,7 @@ on_both! {
 
     async fn a_worker_inside_a_program_returns_while_handlers_keep_every_thread(bench: Bench) {
         let hold = Hold::new();
-        let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<Hog>();
+        let builder = bench.worker().shutdown_grace(Duration::ZERO).task_type::<KeepThread>();
         let worker = builder.data(hold.clone()).build().unwrap();
         let (runtime, stop) = (runtime(), Signal::new());
         let stopped = stop.clone();
@@ -85,7 +85,7 @@ on_both! {
             runtime.block_on(worker.run_until(stopped.wait_for(1))).unwrap();
             runtime
         });
-        bench.client.submit_all([Hog {}.call(), Hog {}.call()]).await.unwrap();
+        bench.client.submit_all([KeepThread {}.call(), KeepThread {}.call()]).await.unwrap();
         hold.arrivals().wait_for(2).await;
         stop.hit();
         eventually("the worker has returned", SOON, async || program.is_finished()).await;

@@ -31,17 +31,17 @@ static QUICK: LazyLock<Signal> = LazyLock::new(Signal::new);
 
 /// Keeps a thread of the runtime for longer than any test, once this many quick tasks have run.
 #[derive(Serialize, Deserialize)]
-struct Hog {
+struct ParkForever {
     after: u64,
 }
 
-impl Task for Hog {
-    const NAME: &'static str = "hog";
+impl Task for ParkForever {
+    const NAME: &'static str = "park_forever";
     type Output = ();
 
     async fn run(self, _: Context) -> Result<(), BoxError> {
         QUICK.wait_for(self.after).await;
-        println!("hogging");
+        println!("parking");
         loop {
             thread::park();
         }
@@ -145,7 +145,7 @@ fn a_worker_process_for_the_other_tests() {
         .only_named_tasks()
         .task_type::<Double>()
         .task_type::<Hang>()
-        .task_type::<Hog>()
+        .task_type::<ParkForever>()
         .task_type::<Quick>();
     let print = |event: LogEvent| println!("{}", event.message());
     let _default = set_default(EachEvent::new(print).of("optimus_").at(Level::ERROR));
@@ -190,21 +190,21 @@ async fn count<T: DeserializeOwned + 'static>(tasks: &[TaskHandle<T>], state: Ta
 /// Ends a process whose handlers keep every thread. One task has ended then, but can't be reported.
 async fn ends_while_all_threads_are_kept(threads: usize) {
     let bench = Bench::on_redis().await;
-    let hogs = (0..threads).map(|_| Hog { after: 1 }.call());
-    let hogs = bench.client.submit_all(hogs).await.unwrap();
+    let parked = (0..threads).map(|_| ParkForever { after: 1 }.call());
+    let parked = bench.client.submit_all(parked).await.unwrap();
     let quick = bench.client.submit(Quick {}.call()).await.unwrap();
     let mut child = Child { threads, ..Child::of(&bench) }.start().await;
-    has_lines(&child, "hogging", threads).await;
+    has_lines(&child, "parking", threads).await;
     assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
     has_lines(&child, "tasks that are not reported run again", 1).await;
     assert_eq!(quick.status().await.unwrap(), TaskState::Success, "the handler had ended");
-    assert_eq!(count(&hogs, TaskState::Working).await, threads, "the handlers had begun");
+    assert_eq!(count(&parked, TaskState::Working).await, threads, "the handlers had begun");
     let heir = Child { threads: SLOTS, ..Child::of(&bench) }.start().await;
     bench.client.submit(Quick {}.call()).await.unwrap();
-    has_lines(&heir, "hogging", threads).await;
-    for hog in &hogs {
-        let hog = view(&bench, hog.id()).await;
-        assert_eq!((hog.failures, hog.losses), (0, 1));
+    has_lines(&heir, "parking", threads).await;
+    for parked in &parked {
+        let parked = view(&bench, parked.id()).await;
+        assert_eq!((parked.failures, parked.losses), (0, 1));
     }
 }
 
@@ -221,10 +221,10 @@ async fn a_process_whose_threads_are_all_blocked_ends_and_its_tasks_run_elsewher
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocked_process_whose_tasks_are_reported_does_not_log_that_they_run_again() {
     let bench = Bench::on_redis().await;
-    let hog = Hog { after: 0 }.call().timeout(GRACE).max_retry(0);
-    let hog = bench.client.submit(hog).await.unwrap();
+    let parked = ParkForever { after: 0 }.call().timeout(GRACE).max_retry(0);
+    let parked = bench.client.submit(parked).await.unwrap();
     let mut child = Child::of(&bench).start().await;
-    died_of(&hog, Reason::TimedOut).await;
+    died_of(&parked, Reason::TimedOut).await;
     assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
     has_lines(&child, "all tasks of this worker are reported", 1).await;
     has_lines(&child, "run again", 0).await;
@@ -233,18 +233,18 @@ async fn a_blocked_process_whose_tasks_are_reported_does_not_log_that_they_run_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_that_have_not_begun_are_given_back_as_soon_as_the_worker_must_end() {
     let bench = Bench::on_redis().await;
-    let hogs = (0..SLOTS).map(|_| Hog { after: 0 }.call());
-    let hogs = bench.client.submit_all(hogs).await.unwrap();
+    let parked = (0..SLOTS).map(|_| ParkForever { after: 0 }.call());
+    let parked = bench.client.submit_all(parked).await.unwrap();
     let grace = Duration::from_secs(600);
     let mut child = Child { threads: 1, grace, ..Child::of(&bench) }.start().await;
-    has_lines(&child, "hogging", 1).await;
-    assert_eq!(count(&hogs, TaskState::Working).await, SLOTS);
+    has_lines(&child, "parking", 1).await;
+    assert_eq!(count(&parked, TaskState::Working).await, SLOTS);
     child.sigterm();
     eventually("all tasks except one are ready", SOON, async || {
-        count(&hogs, TaskState::Ready).await == SLOTS - 1
+        count(&parked, TaskState::Ready).await == SLOTS - 1
     })
     .await;
-    assert_eq!(count(&hogs, TaskState::Working).await, 1);
+    assert_eq!(count(&parked, TaskState::Working).await, 1);
     child.signal("INT");
     assert_eq!(
         child.wait(WITHIN).await.code(),
@@ -269,8 +269,8 @@ async fn a_process_whose_blocking_handlers_hang_ends_with_0_and_leaves_them_to_t
 async fn a_process_of_two_hundred_queues_ends_whatever_keeps_its_threads() {
     let bench = Bench::on_redis().await;
     let mut child = Child { threads: 1, queues: 200, ..Child::of(&bench) }.start().await;
-    bench.client.submit(Hog { after: 0 }.call().queue("queue7")).await.unwrap();
-    child.wait_for_line("hogging", SOON).await;
+    bench.client.submit(ParkForever { after: 0 }.call().queue("queue7")).await.unwrap();
+    child.wait_for_line("parking", SOON).await;
     assert_eq!(ends(&mut child).await, Worker::EXIT_BLOCKED);
     for number in (1..200).filter(|number| *number != 7) {
         assert!(has_left(&bench, &format!("queue{number}")).await, "queue{number}");
@@ -284,8 +284,12 @@ async fn ends_without_redis(threads: usize, go_away: impl Fn(&mut RedisServer)) 
         let bench = Bench::at(&redis.url()).await;
         let mut child = Child { threads, queues: 200, ..Child::of(&bench) }.start().await;
         if is_blocked {
-            bench.client.submit_all((0..SLOTS).map(|_| Hog { after: 0 }.call())).await.unwrap();
-            child.wait_for_line("hogging", SOON).await;
+            bench
+                .client
+                .submit_all((0..SLOTS).map(|_| ParkForever { after: 0 }.call()))
+                .await
+                .unwrap();
+            child.wait_for_line("parking", SOON).await;
         }
         go_away(&mut redis);
         assert_eq!(ends(&mut child).await, code);

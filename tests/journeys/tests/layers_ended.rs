@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Bench, Double, Gate, Wait, blocking_task::Hog};
+use common::{Bench, Double, Gate, Wait, blocking_task::KeepThread};
 use optimus_core::{
     Backoff, BoxError, Cancel, Context, End, Layer, Outcome, Reason, Snooze, Task, TaskHandle,
     TaskId, TaskOptions,
@@ -206,9 +206,9 @@ on_both! {
 
     async fn a_timeout_arrives_while_the_handler_still_keeps_its_thread(bench: Bench) {
         let (received, hold) = (Received::default(), Hold::new());
-        let builder = bench.worker().task_type::<Hog>().data(hold.clone());
+        let builder = bench.worker().task_type::<KeepThread>().data(hold.clone());
         let worker = bench.start(builder.layer(received.clone()));
-        let call = Hog {}.call().timeout(Duration::from_millis(200)).max_retry(0);
+        let call = KeepThread {}.call().timeout(Duration::from_millis(200)).max_retry(0);
         let handle = bench.client.submit(call).await.unwrap();
         hold.arrivals().wait_for(1).await;
         eventually("the end arrived", SOON, async || !received.of(handle.id()).is_empty()).await;

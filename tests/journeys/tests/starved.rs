@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double, one_thread::Lonely};
+use common::{Bench, Double, one_thread::OneThreadWorker};
 use optimus_core::{
     Backoff, BoxError, Client, Context, Data, DataKey, QueueName, Reason, Task, TaskOptions,
     TaskState,
@@ -68,44 +68,44 @@ impl Task for SpinAndPanic {
     }
 }
 
-/// A task that submits a task, then keeps its thread until it is released.
+/// Submits a task, then spins on a runtime thread until the test releases it.
 #[derive(Serialize, Deserialize)]
-struct Hog {}
+struct SubmitAndSpin {}
 
 #[derive(Clone)]
-struct Hold {
+struct SpinUntil {
     client: Client,
     began: Signal,
     released: Arc<AtomicBool>,
 }
 
 /// The longest time that a failing test may take.
-const HOG_MAX: Duration = Duration::from_secs(25);
+const WAIT_MAX: Duration = Duration::from_secs(25);
 
-impl Task for Hog {
-    const NAME: &'static str = "hog";
+impl Task for SubmitAndSpin {
+    const NAME: &'static str = "submit_and_spin";
     type Output = ();
 
     fn required_data() -> Vec<DataKey> {
-        vec![DataKey::of::<Hold>()]
+        vec![DataKey::of::<SpinUntil>()]
     }
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
-        let hold: Hold = ctx.data().unwrap();
-        hold.client.submit(Double { number: 0 }.call().queue("other")).await?;
-        hold.began.hit();
-        let until = Instant::now() + HOG_MAX;
-        while !hold.released.load(Ordering::Relaxed) && Instant::now() < until {
+        let until_released: SpinUntil = ctx.data().unwrap();
+        until_released.client.submit(Double { number: 0 }.call().queue("other")).await?;
+        until_released.began.hit();
+        let until = Instant::now() + WAIT_MAX;
+        while !until_released.released.load(Ordering::Relaxed) && Instant::now() < until {
             thread::yield_now();
         }
         Ok(())
     }
 }
 
-fn lonely(bench: &Bench, began: &Signal) -> Lonely {
+fn one_thread(bench: &Bench, began: &Signal) -> OneThreadWorker {
     let builder = bench.worker().lease(LEASE).data(Began(began.clone()));
     let builder = builder.task_type::<Spin>().task_type::<SpinAndPanic>();
-    Lonely::start(builder.shutdown_grace(Duration::ZERO))
+    OneThreadWorker::start(builder.shutdown_grace(Duration::ZERO))
 }
 
 on_both! {
@@ -114,32 +114,32 @@ on_both! {
     ) {
         let (began, released) = (Signal::new(), Arc::new(AtomicBool::new(false)));
         let client = bench.client.clone();
-        let hold = Hold { client, began: began.clone(), released: released.clone() };
-        let builder = bench.worker().queues(["default", "other"]).data(hold);
-        let worker = bench.start(builder.task_type::<Hog>().task_type::<Double>());
+        let until_released = SpinUntil { client, began: began.clone(), released: released.clone() };
+        let builder = bench.worker().queues(["default", "other"]).data(until_released);
+        let worker = bench.start(builder.task_type::<SubmitAndSpin>().task_type::<Double>());
         // The blocked thread may run either task next, at random.
         for round in 1..=8 {
             released.store(false, Ordering::Relaxed);
-            let hog = bench.client.submit(Hog {}.call()).await.unwrap();
+            let spinning = bench.client.submit(SubmitAndSpin {}.call()).await.unwrap();
             began.wait_for(round).await;
             for number in 0..4 {
                 let double = Double { number }.call().queue("other");
                 let submitted = bench.client.submit(double);
-                let submitted = tokio::time::timeout(HOG_MAX / 2, submitted).await;
+                let submitted = tokio::time::timeout(WAIT_MAX / 2, submitted).await;
                 let handle = submitted.expect("the submit is answered").unwrap();
-                let answer = handle.result_within(HOG_MAX / 2).await;
+                let answer = handle.result_within(WAIT_MAX / 2).await;
                 assert_eq!(answer.expect("the task runs while the thread is blocked"), number * 2);
             }
-            assert_eq!(hog.status().await.unwrap(), TaskState::Working);
+            assert_eq!(spinning.status().await.unwrap(), TaskState::Working);
             released.store(true, Ordering::Relaxed);
-            hog.result_within(HOG_MAX).await.unwrap();
+            spinning.result_within(WAIT_MAX).await.unwrap();
         }
         worker.stop().await;
     }
 
     async fn a_handler_that_blocks_its_runtime_for_many_leases_keeps_its_task(bench: Bench) {
         let began = Signal::new();
-        let lonely = lonely(&bench, &began);
+        let one_thread = one_thread(&bench, &began);
         let spin = Spin { ms: 3_000 }.call();
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
@@ -148,14 +148,14 @@ on_both! {
         let rival = bench.start(rival);
         assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
         assert_eq!(began.hits(), 1);
-        drop(lonely);
+        drop(one_thread);
         rival.stop().await;
     }
 
     async fn past_its_timeout_even_a_blocking_handler_is_in_retry_within_a_second(bench: Bench) {
         let began = Signal::new();
         let timeout = Duration::from_millis(300);
-        let lonely = lonely(&bench, &began);
+        let one_thread = one_thread(&bench, &began);
         let spin = Spin { ms: 4_000 }.call().timeout(timeout);
         let handle = bench.client.submit(spin).await.unwrap();
         began.wait_for(1).await;
@@ -168,7 +168,7 @@ on_both! {
         let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
         assert_eq!(task.errors[0].reason, Reason::TimedOut);
         assert_eq!((task.failures, task.losses), (1, 0));
-        drop(lonely);
+        drop(one_thread);
         let counts = bench.client.inspector().counts(&QueueName::new("default").unwrap()).await;
         assert_eq!(counts.unwrap().working, 0);
     }
@@ -177,7 +177,7 @@ on_both! {
         let began = Signal::new();
         let queue = QueueName::new("default").unwrap();
         let rival = bench.worker().lease(LEASE).task_type::<Spin>().data(Began(began.clone()));
-        let lonely = lonely(&bench, &began);
+        let one_thread = one_thread(&bench, &began);
         // The tasks are claimed together, and one of them blocks the only thread.
         bench.client.pause(&queue).await.unwrap();
         let short = |ms| Spin { ms }.call().timeout(Duration::from_millis(500)).max_retry(0);
@@ -189,13 +189,13 @@ on_both! {
         for handle in handles {
             assert_eq!(handle.result_within(Duration::from_secs(20)).await.unwrap(), 1);
         }
-        drop(lonely);
+        drop(one_thread);
         rival.stop().await;
     }
 
     async fn the_deadlines_of_blocking_handlers_are_kept_whatever_their_back_offs_do(bench: Bench) {
         let began = Signal::new();
-        let lonely = lonely(&bench, &began);
+        let one_thread = one_thread(&bench, &began);
         for _ in 0..2 {
             let spin = SpinAndPanic { ms: 2_000 }.call().timeout(Duration::from_millis(300));
             let handle = bench.client.submit(spin).await.unwrap();
@@ -206,7 +206,7 @@ on_both! {
             let task = bench.client.inspector().get(handle.id()).await.unwrap().unwrap();
             assert_eq!(task.errors[0].reason, Reason::TimedOut);
         }
-        drop(lonely);
+        drop(one_thread);
     }
 }
 
@@ -235,7 +235,7 @@ impl Task for Doze {
         while !alarm.spins.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let until = Instant::now() + HOG_MAX / 2;
+        let until = Instant::now() + WAIT_MAX / 2;
         while !alarm.other_began.load(Ordering::Relaxed) && Instant::now() < until {
             thread::yield_now();
         }
@@ -262,7 +262,7 @@ async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept
     let proxy = FaultProxy::start(&near.url()).await;
     let far = Bench::shared(&proxy.url(), near.namespace()).await;
     let alarm = Alarm::default();
-    let builder = far.worker().lease(HOG_MAX).poll(HOG_MAX).data(alarm.clone());
+    let builder = far.worker().lease(WAIT_MAX).poll(WAIT_MAX).data(alarm.clone());
     let worker = builder.task_type::<Doze>().task_type::<Other>().build().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let thread = thread::spawn(move || {
@@ -277,13 +277,13 @@ async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept
     let other = near.client.submit(Other {}.call()).await.unwrap();
     eventually(
         "the other task is claimed, and the worker has no answer yet",
-        HOG_MAX,
+        WAIT_MAX,
         async || other.status().await.unwrap() == TaskState::Working,
     )
     .await;
     alarm.spins.store(true, Ordering::Relaxed);
     assert!(
-        doze.result_within(HOG_MAX).await.unwrap(),
+        doze.result_within(WAIT_MAX).await.unwrap(),
         "the other task began while the thread was blocked"
     );
     proxy.pass();

@@ -4,7 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Gate, Raw, Wait, blocking_task::Hog, one_thread::Lonely};
+use common::{
+    Bench, Double, Gate, Raw, Wait, blocking_task::KeepThread, one_thread::OneThreadWorker,
+};
 use optimus_core::{BoxError, Client, Context, DataKey, Due, Task, TaskState};
 use optimus_testkit::{Hold, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -110,11 +112,11 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     staying.stop().await;
 }
 
-/// Starts a worker that listens, and whose only thread a [`Hog`] can keep.
-async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> Lonely {
+/// Starts a worker that listens, and whose only thread a [`KeepThread`] can keep.
+async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> OneThreadWorker {
     let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
-    let builder = builder.concurrency(4).task_type::<Hog>().task_type::<Double>();
-    let kept = Lonely::start(builder.data(hold.clone()));
+    let builder = builder.concurrency(4).task_type::<KeepThread>().task_type::<Double>();
+    let kept = OneThreadWorker::start(builder.data(hold.clone()));
     raw.until_waiting(2).await;
     kept
 }
@@ -125,7 +127,7 @@ async fn a_wakeup_that_a_blocked_worker_takes_is_passed_on_to_another() {
     let bench = Bench::at(&server.url()).await;
     let (mut raw, hold) = (bench.raw().await, Hold::new());
     let kept = kept(&bench, &mut raw, &hold).await;
-    let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
+    let holding = bench.client.submit(KeepThread {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     raw.until_waiting(2).await;
     // This worker waits after the worker whose thread is blocked, which is woken first.
@@ -157,7 +159,7 @@ async fn a_due_task_runs_elsewhere_if_handlers_block_the_worker_that_waits_for_i
         timer.first().is_some_and(|worker| worker.starts_with(b"kept"))
     };
     eventually("the worker that was woken first waits for the due time", SOON, is_waited_for).await;
-    let holding = bench.client.submit(Hog {}.call().queue("hold")).await.unwrap();
+    let holding = bench.client.submit(KeepThread {}.call().queue("hold")).await.unwrap();
     hold.arrivals().wait_for(1).await;
     assert_eq!(due.result_within(SOON).await.unwrap(), 42);
     assert_eq!(holding.status().await.unwrap(), TaskState::Working);

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Keeps its thread until the test releases its [`Hold`].
 #[derive(Serialize, Deserialize)]
-pub struct Hog {}
+pub struct KeepThread {}
 
-impl Task for Hog {
-    const NAME: &'static str = "hog";
+impl Task for KeepThread {
+    const NAME: &'static str = "keep_thread";
     type Output = ();
 
     fn required_data() -> Vec<DataKey> {

@@ -1,4 +1,4 @@
-//! A worker with one thread.
+//! A worker with one thread: [`OneThreadWorker`].
 
 use std::{sync::mpsc, thread};
 
@@ -7,12 +7,12 @@ use tokio::{runtime::Builder, task::spawn_blocking};
 
 /// A worker whose runtime has one thread, so that a handler can keep it. The worker runs on a
 /// separate thread, and ends when this value is dropped.
-pub struct Lonely {
+pub struct OneThreadWorker {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Lonely {
+impl OneThreadWorker {
     pub fn start(builder: WorkerBuilder) -> Self {
         let worker = builder.build().unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
@@ -27,7 +27,7 @@ impl Lonely {
     }
 }
 
-impl Drop for Lonely {
+impl Drop for OneThreadWorker {
     fn drop(&mut self) {
         drop(self.stop.take());
         drop(self.thread.take().map(thread::JoinHandle::join));
