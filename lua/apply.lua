@@ -83,8 +83,8 @@ local function tell(ref, waiter, state)
   end
 end
 
--- How many of those who wait learn of a success at once, because each that takes the result gets a
--- copy.
+-- How many of those who wait learn of a success in one call. Each that takes the result gets a copy
+-- of it.
 local function told_at_once(ref, waiters)
   for _, waiter in ipairs(waiters) do
     if string.sub(waiter, 23, 23) == TAKEN then
@@ -94,14 +94,14 @@ local function told_at_once(ref, waiters)
   return TURN
 end
 
--- Whether a task that has ended runs again, or another one has its biz id. Its next end is told.
+-- Whether a task that has ended runs again, or another one has its biz id: its next end counts.
 local function goes_on(ref)
   local is_key = string.find(ref, ':', 1, true)
   local state = is_key and state_of_key(flow, ref, now) or state_of_id(flow, ref)
   return state == 'met' or state == 'open' and not flow.is_gone[ref]
 end
 
--- Tells some of those who wait. Returns how many.
+-- Passes an end on to some of those who wait. Returns to how many.
 local function tell_all(state, after, ref)
   if state ~= 'success' and goes_on(ref) then
     return 0

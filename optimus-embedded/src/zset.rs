@@ -124,8 +124,8 @@ impl ScoreRange {
 
     /// Returns the range over (score, member), or `None` if it is empty.
     ///
-    /// No member is after all other members in the order, so "above this score" means "from the
-    /// next float on". Only infinity is above the greatest float.
+    /// There is no largest member, so "above this score" can't be written with a member. It means
+    /// "from the next float on". Only infinity is above the greatest float.
     fn bounds(self) -> Option<(EntryBound, EntryBound)> {
         let Self { min, max } = self;
         let impossible = (min.exclusive && min.score == f64::INFINITY)

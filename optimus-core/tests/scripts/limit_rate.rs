@@ -1,4 +1,4 @@
-//! Rates: so many tasks of a gate start in a time, over all workers.
+//! Rates: how many tasks of a gate start in a time, over all workers.
 
 use optimus_core::{
     Gate, Limit, Rate, TaskState, WorkerId,

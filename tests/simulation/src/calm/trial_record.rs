@@ -6,7 +6,7 @@ use optimus_testkit::history::{Event, What};
 
 use crate::world::Setup;
 
-/// A trial in the form for its checks.
+/// What the checks of a trial read.
 pub(super) struct Record {
     pub(super) workers: Vec<Member>,
     pub(super) weights: Vec<u32>,

@@ -1,5 +1,5 @@
 //! Tasks that wait for others, here and in another queue: they are listed, cancelled, requeued and
-//! deleted, prerequisites end in each way, and relays carry what that means.
+//! deleted, prerequisites end in each way, and relays carry the effects.
 
 use optimus_core::{
     After, Call, Due, Error, Prerequisite, PrerequisiteFailure, QueueName, Submission, Submit,
@@ -72,7 +72,7 @@ pub(super) async fn after(actor: &Actor) {
     drop(submit(actor, 15, plain, or(Cancel, wait(&fatal))).await);
     let last = submit(actor, 16, |call| call.queue(there), wait(&first)).await;
     drop(submit(actor, 18, plain, wait(&first)).await);
-    // Some ask again before the relay came.
+    // Some tasks ask again before a relay has carried the effects.
     reask(actor, there).await;
     relay_some(actor, &names, 0).await;
     actor.wait_for(16, last).await;

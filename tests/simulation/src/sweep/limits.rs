@@ -101,7 +101,7 @@ async fn lend(broker: &Broker) {
     drop(broker.give_back(&queue, &other, "back").await);
 }
 
-/// Reads the tasks that wait, one page of one row after the other, and from a cursor that has gone.
+/// Reads the tasks that wait, in pages of one row. The first cursor is that of a task that is gone.
 async fn read(actor: &Actor, broker: &Broker, waits: Option<&TaskHandle<u64>>) {
     let inspector = actor.user.client.inspector();
     if let Some(handle) = waits {
