@@ -164,7 +164,7 @@ async fn a_cancel_whose_message_was_lost_arrives_with_the_heartbeat() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_no_longer_registered_goes_on_under_another_id() {
+async fn a_worker_that_is_no_longer_registered_continues_under_another_id() {
     let worker = Stepped::new("heartbeat-new-id").await;
     let old = worker.queue().worker();
     worker.shared.broker.leave(&worker.queue().name, &old).await.unwrap();

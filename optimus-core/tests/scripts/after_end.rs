@@ -67,7 +67,7 @@ async fn a_dead_prerequisite_is_answered_by_policy(bench: Bench) {
     bench.assert_nobody_waits().await;
 }
 
-async fn every_end_of_a_prerequisite_is_told(bench: Bench) {
+async fn every_end_of_a_prerequisite_is_passed_on(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     // Cancelled while it waits.
     let first = bench.add(0, job()).await;
@@ -92,7 +92,7 @@ async fn every_end_of_a_prerequisite_is_told(bench: Bench) {
 }
 
 /// The end of a task is told later. By then, another task may have its biz id, or it may run again.
-async fn an_end_is_not_told_of_a_prerequisite_that_goes_on(bench: Bench) {
+async fn an_end_of_a_prerequisite_that_runs_again_is_not_passed_on(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job().biz_id("a")).await;
     bench.add_after(0, job(), or(Cancel, after(&first))).await;
@@ -127,7 +127,7 @@ async fn a_purged_prerequisite_counts_as_cancelled(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn those_who_wait_for_a_cancelled_task_are_told_in_turn(bench: Bench) {
+async fn those_who_wait_for_a_cancelled_task_learn_of_it_one_after_the_other(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let mut ids = vec![bench.add(0, job()).await];
     for _ in 0..5 {
@@ -191,7 +191,7 @@ async fn a_thousand_tasks_that_wait_for_one_are_released_in_turns(bench: Bench) 
     assert!(bench.claim(4, &worker, 12, 9).await.ids().is_empty(), "each is released once");
 }
 
-async fn many_who_wait_for_a_dead_task_are_told_in_turns(bench: Bench) {
+async fn many_who_wait_for_a_dead_task_learn_of_it_in_several_calls(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job()).await;
     let tasks: Vec<Submission> = (0..600)
@@ -254,12 +254,12 @@ impl Bench {
 
 on_both![
     a_dead_prerequisite_is_answered_by_policy,
-    every_end_of_a_prerequisite_is_told,
-    an_end_is_not_told_of_a_prerequisite_that_goes_on,
+    every_end_of_a_prerequisite_is_passed_on,
+    an_end_of_a_prerequisite_that_runs_again_is_not_passed_on,
     a_purged_prerequisite_counts_as_cancelled,
-    those_who_wait_for_a_cancelled_task_are_told_in_turn,
+    those_who_wait_for_a_cancelled_task_learn_of_it_one_after_the_other,
     a_task_gives_up_after_its_time,
     a_thousand_tasks_that_wait_for_one_are_released_in_turns,
-    many_who_wait_for_a_dead_task_are_told_in_turns,
+    many_who_wait_for_a_dead_task_learn_of_it_in_several_calls,
     several_policies_and_prerequisites_meet_in_one_task,
 ];

@@ -15,7 +15,7 @@ use crate::{
     jobs::job,
 };
 
-async fn a_task_goes_on_once_all_members_have_succeeded(bench: Bench) {
+async fn a_task_continues_once_all_members_have_succeeded(bench: Bench) {
     bench.worker(0, "w").await;
     let group = bench.grouped(3, Wait).await;
     let callback = bench.callback(&group, Cancel).await;
@@ -33,7 +33,7 @@ async fn a_task_goes_on_once_all_members_have_succeeded(bench: Bench) {
     bench.assert_nobody_waits().await;
 }
 
-async fn a_callback_that_comes_last_goes_on_too(bench: Bench) {
+async fn a_callback_that_comes_last_continues_too(bench: Bench) {
     bench.worker(0, "w").await;
     let group = bench.grouped(2, Wait).await;
     bench.succeed(1, 1, &group, 0, 2).await;
@@ -183,8 +183,8 @@ async fn a_failed_member_cancels_the_group_under_cancel(bench: Bench) {
 }
 
 on_both![
-    a_task_goes_on_once_all_members_have_succeeded,
-    a_callback_that_comes_last_goes_on_too,
+    a_task_continues_once_all_members_have_succeeded,
+    a_callback_that_comes_last_continues_too,
     an_empty_group_ends_at_once,
     a_member_that_is_reported_twice_counts_once,
     the_report_of_a_fenced_zombie_does_not_count,

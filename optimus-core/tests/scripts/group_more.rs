@@ -45,7 +45,7 @@ async fn a_group_that_is_not_sealed_waits_for_more(bench: Bench) {
 }
 
 /// The client dies after the half of its members, and another one does the same again.
-async fn a_submit_that_broke_off_goes_on_with_the_same_members(bench: Bench) {
+async fn a_submit_that_broke_off_continues_with_the_same_members(bench: Bench) {
     bench.worker(0, "w").await;
     let group = new_group(&bench);
     bench.enroll_or_seal(0, &group, "all", 4, true).await;
@@ -248,7 +248,7 @@ async fn a_question_behind_the_last_member_is_answered(bench: Bench) {
 on_both![
     a_running_group_takes_more_members_until_it_ends,
     a_group_that_is_not_sealed_waits_for_more,
-    a_submit_that_broke_off_goes_on_with_the_same_members,
+    a_submit_that_broke_off_continues_with_the_same_members,
     a_group_is_cancelled_as_a_unit,
     members_of_other_queues_are_counted_by_effects,
     a_callback_of_another_queue_gets_the_results,

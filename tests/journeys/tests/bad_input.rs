@@ -357,7 +357,7 @@ async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_with_a_key_of_another_type_in_one_queue_goes_on_with_the_others() {
+async fn a_worker_with_a_key_of_another_type_in_one_queue_continues_with_the_others() {
     let build: fn(WorkerBuilder) -> WorkerBuilder = |w| w.queues(["broken", "sound"]);
     let names = ["ready", "delayed", "tasks", "wake"];
     let [a, b, c, d] = names.map(|name| goes_on_with_a_foreign(name, build));

@@ -162,7 +162,7 @@ on_both! {
         crew.worker.stop().await;
     }
 
-    async fn a_delay_goes_on_while_a_task_waits(bench: Bench) {
+    async fn a_delay_continues_while_a_task_waits(bench: Bench) {
         let crew = Crew::of(&bench);
         let short = ship("o-1").due(Due::In(Duration::from_millis(50)));
         let (short, far) =

@@ -228,7 +228,7 @@ on_both! {
 /// `cargo test --release -p optimus-journeys --test explaining -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement, which submits a million tasks"]
-async fn an_explanation_beside_a_million_tasks() {
+async fn an_explanation_next_to_a_million_tasks() {
     let bench = Bench::on_redis().await;
     let of_lane = |number| Double { number }.call().lane("tenant-7");
     let (mut blocked, mut ready) = (None, None);

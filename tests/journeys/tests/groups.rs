@@ -285,7 +285,7 @@ on_both! {
         }
     }
 
-    async fn a_cancel_beside_the_submit_leaves_no_member(bench: Bench) {
+    async fn a_cancel_during_the_submit_leaves_no_member(bench: Bench) {
         let id = new_id();
         let found = bench.client.group::<u64>(id.clone());
         let cancels = CancelsOnce(Mutex::new(Some(found.clone())));
@@ -315,7 +315,7 @@ on_both! {
         assert!(problem.to_string().contains("can't end with a group"), "{problem}");
     }
 
-    async fn plain_tasks_run_beside_a_group_of_20_000(bench: Bench) {
+    async fn plain_tasks_run_during_a_group_of_20_000(bench: Bench) {
         let crew = Crew::serving(&bench, ["default"]);
         let submit = async {
             let handle = bench.client.submit_flow(group(numbers(20_000)).then(sum)).await.unwrap();

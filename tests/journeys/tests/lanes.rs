@@ -107,7 +107,7 @@ on_both! {
         }
     }
 
-    async fn tenants_with_few_tasks_start_in_the_first_turns_beside_one_with_many(bench: Bench) {
+    async fn tenants_with_few_tasks_start_in_the_first_turns_next_to_one_with_many(bench: Bench) {
         let many = (0..1_000).map(|number| step(0, number));
         bench.client.submit_all(many).await.unwrap();
         let few = (1..=10).flat_map(|tenant| (0..10).map(move |number| step(tenant, number)));
@@ -141,7 +141,7 @@ on_both! {
         crew.worker.stop().await;
     }
 
-    async fn after_a_dead_task_a_lane_goes_on_unless_it_says_block(bench: Bench) {
+    async fn after_a_dead_task_a_lane_continues_unless_it_says_block(bench: Bench) {
         let crew = Crew::of(&bench, 4);
         let dead = submit(&bench, Valve {}.call().lane("lane-1")).await;
         done(&submit(&bench, step(1, 0)).await).await;
@@ -256,7 +256,7 @@ on_both! {
         crew.worker.stop().await;
     }
 
-    async fn a_lane_of_two_goes_on_while_two_of_its_tasks_wait_for_their_retries(bench: Bench) {
+    async fn a_lane_of_two_continues_while_two_of_its_tasks_wait_for_their_retries(bench: Bench) {
         let crew = Crew::of(&bench, 4);
         let late = Backoff::Fixed { wait: SOON * 100, jitter: 0.0 };
         let wide = |number, fails| {

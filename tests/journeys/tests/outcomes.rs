@@ -114,7 +114,7 @@ async fn line(level: Level, how: &str, retries: u32) -> LogEvent {
 }
 
 #[tokio::test]
-async fn a_success_is_said_at_debug() {
+async fn a_success_is_logged_at_debug() {
     let line = line(Level::DEBUG, "ok", 0).await;
     assert_eq!((line.level, line.get("outcome")), (Level::DEBUG, "success"));
     assert_eq!((line.get("reason"), line.get("error")), ("", ""));
@@ -194,7 +194,7 @@ async fn a_worker_on_which_nothing_ended_and_nothing_runs_logs_no_summary() {
 }
 
 #[tokio::test]
-async fn a_submit_is_said_at_debug_once_it_is_stored_and_a_duplicate_names_the_task_that_stands() {
+async fn a_submit_is_logged_at_debug_once_it_is_stored_and_a_duplicate_names_the_first_task() {
     let log = Log::at(Level::DEBUG);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_memory().await;

@@ -85,7 +85,7 @@ async fn a_task_with_an_unreadable_payload_is_dead_and_runs_once_its_bytes_fit_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_damaged_beyond_reading_is_dead_and_the_worker_goes_on() {
+async fn a_record_damaged_beyond_reading_is_dead_and_the_worker_continues() {
     let mut stored = Stored::submit().await;
     let stamp = stored.record[..8].to_vec();
     let damages: [&[u8]; 6] = [

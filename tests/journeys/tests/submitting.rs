@@ -126,7 +126,7 @@ async fn submit_singly(bench: &Bench, count: usize) -> Vec<Result<TaskHandle<()>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_redis_refuses_submits_goes_on_draining_and_takes_them_again_after() {
+async fn a_full_redis_refuses_submits_continues_draining_and_takes_them_again_after() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let mut raw = bench.raw().await;
@@ -326,7 +326,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_wait_for_a_result_ends_at_its_timeout_and_the_task_goes_on(bench: Bench) {
+    async fn a_wait_for_a_result_ends_at_its_timeout_and_the_task_continues(bench: Bench) {
         let gate = Gate::new();
         let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
         let handle = bench.client.submit(Wait {}.call()).await.unwrap();

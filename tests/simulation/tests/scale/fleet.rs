@@ -134,7 +134,7 @@ fn all_go_on_claiming(count: usize, lasts: Duration) {
 }
 
 #[test]
-fn sixteen_workers_with_long_tasks_go_on_claiming_with_quarantined_tasks() {
+fn sixteen_workers_with_long_tasks_continue_claiming_with_quarantined_tasks() {
     all_go_on_claiming(3, Duration::from_secs(900));
 }
 
@@ -143,7 +143,7 @@ mod long {
 
     #[test]
     #[ignore = "minutes; cargo xtask scale runs it"]
-    fn sixteen_workers_with_tasks_of_an_hour_go_on_claiming_with_64_quarantined_tasks() {
+    fn sixteen_workers_with_tasks_of_an_hour_continue_claiming_with_64_quarantined_tasks() {
         all_go_on_claiming(64, HOUR);
     }
 }
