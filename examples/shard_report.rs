@@ -65,7 +65,7 @@ fn write_shards(folder: &std::path::Path, count: u32) -> anyhow::Result<Vec<Path
     Ok(files)
 }
 
-/// The tasks: a group of all shards, which goes on without those that fail, and its callback.
+/// The tasks: a group of all shards, which continues without those that fail, and its callback.
 fn report_on(files: Vec<PathBuf>) -> Flow<'static, Report> {
     let shards = group(files.into_iter().map(count_shard));
     shards.on_member_failure(optimus::PrerequisiteFailure::Run).then(write_report)

@@ -1,5 +1,5 @@
 //! Two tenants call a service with a limit for each tenant. The service of the example answers 429
-//! if a tenant calls it too often; then that tenant pauses, and the other one goes on.
+//! if a tenant calls it too often; then that tenant pauses, and the other one continues.
 //!
 //! `cargo run --example two_tenants` needs no server.
 

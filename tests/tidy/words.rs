@@ -4,7 +4,7 @@ use crate::files::File;
 use crate::{Finding, hold};
 
 /// Each retired word, in all its forms, and what to write instead.
-const RETIRED: [(&[&str], &str); 15] = [
+const RETIRED: [(&[&str], &str); 16] = [
     (&["keeper", "keepers"], "maintenance thread"),
     (&["relief"], "fallback reporter"),
     (&["judge", "judges", "judged", "judging"], "decide; a checker checks"),
@@ -20,6 +20,7 @@ const RETIRED: [(&[&str], &str); 15] = [
     (&["by now"], "now, already"),
     (&["leave away", "left away"], "leave out"),
     (&["whoever", "thereby"], "anyone who, what"),
+    (&["lonely", "overheard", "witness", "tether", "weather"], "what the thing does"),
 ];
 
 /// The places where a retired word has another meaning: the place, the word, and that meaning.

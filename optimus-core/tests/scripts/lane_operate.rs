@@ -1,4 +1,4 @@
-//! What operators and the janitor do to the tasks of a lane: the lane goes on at once.
+//! What operators and the janitor do to the tasks of a lane: the lane continues at once.
 
 use std::time::Duration;
 

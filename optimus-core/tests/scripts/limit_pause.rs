@@ -74,7 +74,7 @@ async fn a_task_can_pause_its_own_limit_for_a_while(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     bench.fail(10, &[shutting(&lease, ShutScope::Limit, 30_000)]).await;
     let claimed = bench.claim(11, &worker, 2, 128).await;
-    assert_eq!(claimed.ids(), other, "the other tenant goes on");
+    assert_eq!(claimed.ids(), other, "the other tenant continues");
     assert_eq!(claimed.next_due, Some(ms(29_999)));
     let reason: String = bench.raw(redis::cmd("GET").arg(bench.key("shut:limit:a"))).await;
     assert_eq!(reason, format!("{} {}\n429; a:b", START + 10, lease.id));

@@ -1,4 +1,4 @@
-//! Tasks that run beside each other and end together, however they end.
+//! Tasks that run in parallel and end together, however they end.
 
 mod common;
 
