@@ -25,13 +25,17 @@ impl fmt::Debug for Script {
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
 /// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
 /// wait for others. Includes after `within` are inside another such function, `limited`,
-/// which a claim needs if tasks wait for limits.
+/// which a claim needs if tasks wait for limits. All that is inside braces is inside the function
+/// `rare`. So a usual call does not create these functions either.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
-            $($group:ident [$($rare:literal),* $(,)?]
-                $(within [$($inner:literal),* $(,)?] -> $inner_given:literal)?
-                -> $given:literal)*
+            $({ [$($shared:literal),* $(,)?]
+                $($part:ident [$($seldom:literal),* $(,)?]
+                    $(within [$($inner:literal),* $(,)?] -> $inner_given:literal)?
+                    -> $part_given:literal)*
+            } -> $rare_given:literal)?
+            $($group:ident [$($rare:literal),* $(,)?] -> $given:literal)*
             [$($key:literal),* $(,)?];
     )*) => {
         $(
@@ -41,13 +45,23 @@ macro_rules! scripts {
                 source: concat!(
                     $(include_str!(concat!("../../lua/include/", $include, ".lua")),)*
                     $(
+                        "local function rare()\n",
+                        $(include_str!(concat!("../../lua/include/", $shared, ".lua")),)*
+                        $(
+                            "local function ", stringify!($part), "()\n",
+                            $(include_str!(concat!("../../lua/include/", $seldom, ".lua")),)*
+                            $(
+                                "local function limited()\n",
+                                $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
+                                "return ", $inner_given, "\nend\n",
+                            )?
+                            "return ", $part_given, "\nend\n",
+                        )*
+                        "return ", $rare_given, "\nend\n",
+                    )?
+                    $(
                         "local function ", stringify!($group), "()\n",
                         $(include_str!(concat!("../../lua/include/", $rare, ".lua")),)*
-                        $(
-                            "local function limited()\n",
-                            $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
-                            "return ", $inner_given, "\nend\n",
-                        )?
                         "return ", $given, "\nend\n",
                     )*
                     include_str!(concat!("../../lua/", $name, ".lua")),
@@ -64,55 +78,60 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT = "submit": ["clock", "clock_second", "wakeup", "ready_append"]
-    seldom [
-        "script_version", "clock_stamp", "ready", "biz", "due_next", "key_as_table",
-        "submit_options", "ledger_lost",
-    ]
-        -> "add_ready, read_options, lost_with"
-    laned ["script_version", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
-    gated ["script_version", "limited", "gate_join"] -> "join_gates, write_gate_joins"
-    waiting [
-        "script_version", "key_as_table", "end_mark", "after", "after_post", "group",
-        "after_resolve", "after_wait", "after_options",
-    ]
-        -> "read_prerequisites, wait_for_prerequisites, write_waits"
+    SUBMIT = "submit": []
+    { ["clock", "wakeup", "ready_append"]
+        seldom [
+            "script_version", "clock_stamp", "ready", "biz", "due_next", "key_as_table",
+            "submit_options", "ledger_lost",
+        ]
+            -> "add_ready, read_options, lost_with"
+        laned ["script_version", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
+        gated ["script_version", "limited", "gate_join"] -> "join_gates, write_gate_joins"
+        waiting [
+            "script_version", "key_as_table", "end_mark", "after", "after_post", "group",
+            "after_resolve", "after_wait", "after_options",
+        ]
+            -> "read_prerequisites, wait_for_prerequisites, write_waits"
+    } -> "now_ms, whole, append, seldom, laned, gated, waiting"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
         "ledgers", "meta",
     ];
-    CLAIM = "claim": [
-        "script_version", "clock", "wakeup", "ready_entry", "ready_plain", "claim_grants",
-        "worker_last_claim",
-    ]
-    seldom [
-        "ready_append", "clock_stamp", "task_born", "ready", "due", "ready_skips", "ready_merge",
-        "task_header", "lane_header", "lane_join", "lane_due", "ready_mixed", "claim_repeated",
-    ]
-        within ["key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
-            -> "limited_ids"
-        -> "mixed_ids, repeated_claim, limited"
-    gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
-        -> "passing"
+    CLAIM = "claim": ["script_version", "clock", "worker_last_claim"]
+    { ["clock", "wakeup", "ready_entry", "ready_plain", "claim_grants"]
+        seldom [
+            "script_version", "ready_append", "clock_stamp", "task_born", "ready", "due",
+            "ready_skips", "ready_merge", "task_header", "lane_header", "lane_join", "lane_due",
+            "ready_mixed", "claim_repeated",
+        ]
+            within ["key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
+                -> "limited_ids"
+            -> "mixed_ids, repeated_claim, limited"
+        gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
+            -> "passing"
+    } -> "seldom, gated, plain_ids, with_records, granted, wake_worker"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
-    COMPLETE = "complete": ["clock", "report"]
-    permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
-    laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
-        -> "leave_lanes, pass_permits, write_moves"
-    counting ["key_as_table", "group", "group_complete"]
-        -> "read_members, count_members, write_members"
-    waiting [
-        "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next", "key_as_table",
-        "after", "after_post", "after_input", "after_free", "group", "after_success",
-    ]
-        -> "flow_of_success, write_success, outcomes_of"
-    seldom [
-        "key_of", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "report_extras",
-        "wakeup", "due_next", "permit", "report_out", "complete_ends",
-    ]
-        -> "ends_of, write_success_ends, read_extras"
+    COMPLETE = "complete": []
+    { ["clock", "report"]
+        permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
+        laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
+            -> "leave_lanes, pass_permits, write_moves"
+        counting ["key_as_table", "group", "group_complete"]
+            -> "read_members, count_members, write_members"
+        waiting [
+            "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next",
+            "key_as_table", "after", "after_post", "after_input", "after_free", "group",
+            "after_success",
+        ]
+            -> "flow_of_success, write_success, outcomes_of"
+        seldom [
+            "key_of", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
+            "report_extras", "wakeup", "due_next", "permit", "report_out", "complete_ends",
+        ]
+            -> "ends_of, write_success_ends, read_extras"
+    } -> "now_ms, whole, still_held, column, permitted, laned, counting, waiting, seldom"
     [
         "tasks", "working:", "success", "waiters", "tries", "errors", "blobs", "priorities",
     ];
@@ -301,6 +320,11 @@ mod tests {
                 .collect();
             assert_eq!(named_keys(script.source), expected, "{}", script.name);
         }
+    }
+
+    #[test]
+    fn a_submit_of_one_task_wakes_a_worker_at_the_same_lengths_as_other_submits() {
+        assert_eq!(SUBMIT.source.matches("\nlocal SHORT, STEP = 16, 64\n").count(), 2);
     }
 
     #[test]

@@ -11,17 +11,9 @@ use crate::{
     jobs::{job_of, ready},
 };
 
-/// The text of a submit with its includes, to send bytes that no JSON encoder writes.
-const SUBMIT: &str = concat!(
-    include_str!("../../lua/include/clock.lua"),
-    include_str!("../../lua/include/clock_second.lua"),
-    include_str!("../../lua/include/wakeup.lua"),
-    include_str!("../../lua/include/ready_append.lua"),
-    include_str!("../../lua/include/clock_stamp.lua"),
-    include_str!("../../lua/include/ready.lua"),
-    include_str!("../../lua/include/biz.lua"),
-    include_str!("../../lua/submit.lua"),
-);
+/// The text of a submit, to send bytes that no JSON encoder writes. A plain submit of one task
+/// needs no includes.
+const SUBMIT: &str = include_str!("../../lua/submit.lua");
 
 /// The keys of a plain submit, in the order of its naming block.
 const SUBMIT_KEYS: [&str; 4] = ["tasks", "ready", "wake", "ledger:c1"];
