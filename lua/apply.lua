@@ -7,7 +7,8 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the queue of the outbox · `<number> <effect>`… in their order
 --        effect: `ask <id><mark> <reference>`, a task there waits for one here · `drop <id><mark>
---        <reference>`, it no longer does · `met <id><mark> <result>`, a task here waited for one
+--        <reference>`, it no longer does · `still <id><mark> <reference>`, does one here still wait
+--        for one there · `met <id><mark> <result>`, a task here waited for one
 --        there that has succeeded; the result is there if the task takes it · `ended <id><mark>
 --        <state>`, which has ended otherwise · `member <group> <position> <state> <policy>
 --        <result>`, a member of a group here has ended · `end <state> <after> <reference>`, a task
@@ -134,6 +135,7 @@ local function tell_all(state, after, ref)
 end
 
 -- One elsewhere waits for a task here.
+local renewed = {}
 local function asked(waiter, ref)
   local state, asker = states_of_refs(flow, { ref }, now)[1], waiter .. '@' .. source
   if state == 'met' then
@@ -141,6 +143,7 @@ local function asked(waiter, ref)
     return
   end
   tie(flow, ref, asker)
+  renewed[#renewed + 1], renewed[#renewed + 2] = whole(now), ref
   if state ~= 'open' then
     post(flow, source, 'ended ' .. waiter .. ' ' .. state)
   end
@@ -166,6 +169,10 @@ for i = 3, #ARGV do
       answer(flow, string.sub(word, 1, 22), string.sub(word, 23), rest)
     elseif verb == 'ask' then
       asked(word, rest)
+    elseif verb == 'still' then
+      local value = cached(flow.unmet, flow.unmet_key, string.sub(word, 1, 22))
+      local waits = value and string.find(parts_of(value), string.sub(word, 23), 1, true)
+      post(flow, source, (waits and 'ask ' or 'drop ') .. word .. ' ' .. rest)
     elseif verb == 'drop' then
       untie(flow, rest, word .. '@' .. source)
     elseif verb == 'member' then
@@ -181,6 +188,9 @@ if last == done then
   return { 'OK', whole(done), '0' }
 end
 tell_group_ends(flow, groups)
+if #renewed > 0 then
+  redis.call('ZCARD', flow.base .. 'asked')
+end
 local endings = unmet_ends(flow, queue, 'cancelled', now)
 read_free(flow, now)
 local posts = #flow.targets > 0 and '1' or '0'
@@ -189,6 +199,9 @@ local posts = #flow.targets > 0 and '1' or '0'
 redis.call('HDEL', applied, '')
 redis.call('HSET', applied, source, whole(last))
 mark_ties(flow)
+if #renewed > 0 then
+  redis.call('ZADD', flow.base .. 'asked', unpack(renewed))
+end
 write_unmet_ends(flow, queue, endings, now)
 write_free(flow, now)
 write_counts(flow, groups, now)

@@ -11,7 +11,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
--- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise
+-- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise;
+--        then `out` if effects for a relay were posted
 -- REFUSE NEWER with the required number
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -102,4 +103,4 @@ end
 write_ends(queue, endings, now)
 write_moves(moves, now)
 write_drops(drops)
-return reply
+return flow and with_out(reply, flow) or reply

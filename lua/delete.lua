@@ -9,7 +9,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids…
--- REPLY  OK, then for each: `deleted` | `working` | `success` | `forgotten`
+-- REPLY  OK, then for each: `deleted` | `working` | `success` | `forgotten`; then `out` if effects
+--        for a relay were posted
 -- REFUSE NEWER with the required number
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -102,4 +103,4 @@ write_drops(drops)
 if flow then
   flow.write(now)
 end
-return reply
+return flow and with_out(reply, flow) or reply

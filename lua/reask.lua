@@ -2,7 +2,10 @@
 -- `give_up_after`
 --
 -- The outbox is only the fast way: a failover of either queue can lose an effect. So each task asks
--- again, after a minute at first, and then after as long as it exists, up to an hour.
+-- again, after a minute at first, and then after as long as it exists, up to an hour. The other way
+-- round, a queue asks those elsewhere who have not asked again for three hours whether they still
+-- wait, so that no tie stays behind whose end was lost. `asked` has the references for which
+-- others have asked, by the ms when that was.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override
@@ -14,6 +17,7 @@ local meta, asks, giveups, tasks, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEY
 local cancel, waiters = KEYS[6], KEYS[7]
 local now = now_ms(ARGV[1])
 local TURN, ASK_MIN_MS, ASK_MAX_MS = 64, 60000, 3600000
+local SILENT_MS, TIED_MAX = 10800000, 128
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -60,6 +64,43 @@ for _, id in ipairs(asking) do
     flow.asks_gone[#flow.asks_gone + 1] = id
   end
 end
+
+-- Some of those who wait for a reference. If they are many, another call looks at others.
+local function some_tied(ref, value)
+  local tied = {}
+  if value == '*' then
+    local many = many_of(flow, ref)
+    local first = now % math.max(many.size - TIED_MAX, 1)
+    return redis.call('ZRANGE', many.key, whole(first), whole(first + TIED_MAX - 1))
+  end
+  for waiter in string.gmatch(value, '%S+') do
+    tied[#tied + 1] = waiter
+  end
+  return tied
+end
+
+local asked_key = flow.base .. 'asked'
+local asked = redis.call('ZRANGE', asked_key, '0', whole(TURN - 1), 'WITHSCORES')
+local refs, silent, over = {}, {}, {}
+for i = 1, #asked, 2 do
+  refs[#refs + 1] = asked[i]
+end
+load(flow.ties, flow.ties_key, refs)
+for i, ref in ipairs(refs) do
+  local value, at = flow.ties.now[ref], tonumber(asked[2 * i])
+  if not value then
+    over[#over + 1] = ref
+  elseif at <= now - SILENT_MS then
+    for _, waiter in ipairs(some_tied(ref, value)) do
+      if #waiter > 24 then
+        post(flow, string.sub(waiter, 25), 'still ' .. string.sub(waiter, 1, 23) .. ' ' .. ref)
+      end
+    end
+    silent[#silent + 1], silent[#silent + 2] = whole(now), ref
+  else
+    next_at = math.min(next_at or at + SILENT_MS, at + SILENT_MS)
+  end
+end
 local endings = unmet_ends(flow, queue, 'dead', now)
 local is_posted = #flow.targets > 0
 -- A time that is too early costs one call.
@@ -72,6 +113,12 @@ end
 redis.call('ZREM', giveups, '')
 if #again > 0 then
   redis.call('ZADD', asks, unpack(again))
+end
+if #silent > 0 then
+  redis.call('ZADD', asked_key, unpack(silent))
+end
+if #over > 0 then
+  redis.call('ZREM', asked_key, unpack(over))
 end
 write_unmet_ends(flow, queue, endings, now)
 return { 'OK', whole(#tired + #asking), is_posted and '1' or '0',

@@ -12,7 +12,7 @@
 --
 -- KEYS   the naming block; the last key has the name of the operation
 -- ARGV   1 now override · 2 id
--- REPLY  OK
+-- REPLY  OK, `out` if effects for a relay were posted
 -- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
 --        id, and the ms when the window ends if the owner has succeeded
 
@@ -89,4 +89,4 @@ if is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)
 end
 redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
-return { 'OK' }
+return flow and with_out('OK', flow) or { 'OK' }

@@ -32,7 +32,8 @@
 --        if the task has a lane; and `&<position>;!;;<ms>` if it gives up
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
---        stored; then `out` if effects for a relay were posted
+--        stored; or `<position>=*<ids>` for a task that would wait for itself, with the tasks
+--        between and commas between them; then `out` if effects for a relay were posted
 -- REFUSE FORGOTTEN
 
 -- A read of a local name costs Redis a third of a read of a global one.

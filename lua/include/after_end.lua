@@ -1,15 +1,5 @@
 -- after_end: tasks that end without success, or while they wait for their prerequisites.
 
-local MARKS = '0123456789abcdefghijklmnopqrstuv'
-
--- Returns the queue and the rest of the prerequisite with that mark, as a header lists it.
-local function ref_of(header, mark)
-  local refs = type(header.a) == 'table' and header.a or {}
-  local ref = refs[mark == TAKEN and 1 or string.find(MARKS, mark, 1, true)]
-  local queue, name = string.match(type(ref) == 'string' and ref or '', '^([^/]*)/(.*)$')
-  return queue or '', name or ''
-end
-
 -- The group of a task, and those who wait for it, under its id or its key, learn of its end by an
 -- effect, because they can be many, and each that is cancelled ends, too.
 local function tell_end(flow, id, state)

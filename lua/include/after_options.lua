@@ -26,6 +26,8 @@ end
 -- position of the first other option.
 local function read_prerequisites(queue, found, options, now)
   found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
+  -- What tasks of this call wait for, and those that are accepted so far.
+  found.asked, found.waiting_here = {}, {}
   local first = read_after_options(found, options)
   local flow, here, refs = flow_of(queue.meta), {}, {}
   found.flow = flow
@@ -50,6 +52,7 @@ local function read_prerequisites(queue, found, options, now)
       unmet[#unmet + 1] = one
       if one.home == '' then
         open[#open + 1] = one.ref
+        found.asked[one.ref] = true
       end
     end
   end

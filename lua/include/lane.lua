@@ -1,10 +1,13 @@
 -- lane: the tasks of a lane, `lane:<key>`: -2 waits for its next attempt without a permit, -1 has a
 -- permit, 0 comes back for one, and each number above 0 is the place of a task that waits for its
 -- first turn. `lanes` has the lanes in which tasks wait, `blocked` in `meta` counts those tasks.
--- `widest` in `meta` is the largest width that a lane of the queue has had, absent if that is 1.
+-- `widest` in `meta` is the largest width that a lane of the queue has had, absent if that is 1. It
+-- is `WIDTHS_SET` if `widths` has widths that were set at run time.
 
 -- A call offers at most this many tasks more than it frees permits, after a lane became wider.
 local WIDENED_MAX = 16
+-- More than any width.
+local WIDTHS_SET = '65536'
 
 -- What a call does to lanes: a list of them, in the order in which it meets them. `gone` has tasks
 -- that waited and leave.
@@ -48,15 +51,16 @@ end
 -- Who of a lane gets the permits that become free. `first` is the rank of the first task that
 -- waits. Returns how many get one.
 local function offer(moves, lane, first)
-  local freed, room = lane.freed, lane.width
-  if freed == 0 then
+  local freed, room, most = lane.freed, lane.width, lane.most
+  if freed == 0 and not most then
     return 0
   elseif first ~= freed then
     room = room - redis.call('ZCOUNT', lane.key, '-1', '-1') + freed
   end
   -- Else all tasks that do not wait leave.
-  if room > freed + WIDENED_MAX then
-    room = freed + WIDENED_MAX
+  most = most or freed + WIDENED_MAX
+  if room > most then
+    room = most
   end
   if room <= 0 then
     return 0
@@ -81,11 +85,16 @@ local function pass_permits(moves)
   end
   local flags = redis.call('HMGET', moves.base .. 'meta', 'widest', 'blocked')
   for _, lane in ipairs(moves) do
+    if flags[1] == WIDTHS_SET and not lane.most then
+      local set = redis.call('HGET', moves.base .. 'widths', lane.name)
+      lane.width = set and tonumber(set) or lane.width
+    end
     local size, waiting, unblocked = redis.call('ZCARD', lane.key), lane.waited, lane.waited
     if size > #lane then
       -- The scores are not read if every lane has one permit: it belongs to the first task.
       local first = flags[1] and size - redis.call('ZCOUNT', lane.key, '0', '+inf') or 1
       waiting, unblocked = size - first, offer(moves, lane, first) + waiting
+      lane.left = waiting - unblocked
     end
     if waiting > 0 and unblocked == waiting then
       moves.calm[#moves.calm + 1] = lane.name

@@ -1,5 +1,8 @@
 -- lane_join: tasks that join their lanes, because nothing but the lane keeps them from running.
 
+-- `widest` of a queue in which widths were set at run time, in `widths`.
+local WIDEST_IF_SET = 65536
+
 -- A list of the lanes that tasks join. `waits` counts the tasks that must wait, `backlogs` has the
 -- lanes in which tasks begin to wait; it may have others in which tasks wait.
 local function joins_of(meta)
@@ -39,11 +42,16 @@ end
 -- Gives a task a permit or a place to wait. `is_back` is true if it has had a turn. Returns whether
 -- it has a permit. A lane is the list of the scores and tasks to add.
 local function join_lane(joins, name, width, id, is_back)
-  local lane, key, permits, is_waiting = joins.named[name], nil, nil, nil
+  local lane, key, permits, is_waiting, set = joins.named[name], nil, nil, nil, nil
   if lane then
-    permits, is_waiting = lane.permits, lane.is_waiting
+    permits, is_waiting, width = lane.permits, lane.is_waiting, lane.width_set or width
   else
     key = joins.lane_base .. name
+    if joins.widest == WIDEST_IF_SET then
+      set = redis.call('HGET', joins.base .. 'widths', name)
+      set = set and tonumber(set)
+      width = set or width
+    end
     permits, is_waiting = permits_of(joins, key, width)
   end
   local has_permit, at = permits < width and not is_waiting, '-1'
@@ -57,7 +65,7 @@ local function join_lane(joins, name, width, id, is_back)
     lane[size + 1], lane[size + 2] = at, id
     lane.permits, lane.is_waiting = permits, is_waiting
   else
-    lane = { at, id, key = key, permits = permits, is_waiting = is_waiting }
+    lane = { at, id, key = key, permits = permits, is_waiting = is_waiting, width_set = set }
     joins.named[name] = lane
     joins[#joins + 1] = lane
   end

@@ -4,6 +4,12 @@
 -- the order of that lane matters.
 local function step_aside(moves, header, id)
   local width = width_of(header)
+  if moves.widest == nil then
+    moves.widest = redis.call('HGET', moves.base .. 'meta', 'widest')
+  end
+  if moves.widest == WIDTHS_SET then
+    width = tonumber(redis.call('HGET', moves.base .. 'widths', header.n) or width)
+  end
   if width > 1 then
     local lane = lane_in(moves, header.n, width, nil)
     lane.freed = lane.freed + 1

@@ -2,7 +2,7 @@
 -- older scripts would break raises `needs` in `meta`; from then on, older scripts refuse.
 
 -- The highest number that these scripts know.
-local NEEDS_KNOWN = 5
+local NEEDS_KNOWN = 7
 -- Lanes: older scripts would offer a task before its turn, and would not pass permits on.
 local NEEDS_OF_LANES = 2
 -- Limits: older scripts would start tasks that must wait, and would not give permits back.
@@ -12,3 +12,5 @@ local NEEDS_OF_AFTER = 4
 -- Groups and results that are handed on: older scripts would not count members, and would start
 -- tasks without their input.
 local NEEDS_OF_GROUPS = 5
+-- Widths of lanes that were set at run time: older scripts would use the widths of the tasks.
+local NEEDS_OF_WIDTHS = 7

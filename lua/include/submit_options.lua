@@ -42,6 +42,17 @@ local function marks_of(keys)
   return marks
 end
 
+-- Whether a task waits for this one, which is new. Without such a task it can't wait for itself.
+local function is_awaited(found, id, ref)
+  if found.asked[id] or ref and found.asked[ref] then
+    return true
+  elseif found.flow.ties.size == 0 then
+    return false
+  end
+  local ties = redis.call('HMGET', found.flow.ties_key, id, ref or id)
+  return ties[1] or ties[2]
+end
+
 -- Decides about one task by its option, by the store and by the tasks that the call has accepted so
 -- far. `found` collects the decisions.
 local function read_option(queue, found, option, ids, now)
@@ -66,6 +77,16 @@ local function read_option(queue, found, option, ids, now)
   if owner and owner ~= id then
     leave_out(found, position, owner)
     return
+  end
+  if found.unmet[position] then
+    local ref = key and string.sub(key, #found.flow.base + 5)
+    local cycle = is_awaited(found, id, ref)
+      and found.walking()(found, id, ref, found.unmet[position])
+    if cycle then
+      leave_out(found, position, '*' .. cycle)
+      return
+    end
+    found.waiting_here[id] = found.unmet[position]
   end
   if key then
     found.owners[key] = id
@@ -161,7 +182,7 @@ local function read_options(queue, options, ids, now, may_exist)
   local first, wait_for_prerequisites, write_waits = 1, nil, nil
   if string.byte(options[1] or '') == AFTER_MARK then
     local read_prerequisites
-    read_prerequisites, wait_for_prerequisites, write_waits = queue.waiting()
+    read_prerequisites, wait_for_prerequisites, write_waits, found.walking = queue.waiting()
     first = read_prerequisites(queue, found, options, now)
   end
   for i = first, #options do

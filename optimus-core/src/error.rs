@@ -6,11 +6,10 @@
 
 use std::{error, fmt, sync::Arc, time::Duration};
 
-use chrono::DateTime;
-
 use crate::{
     broker::SizeLimit,
     control_words::BoxError,
+    error_text::{last_words, no_permit_advice, release, remedy, stands, waits_for},
     explanation::Obstacle,
     id::TaskId,
     limit::Shut,
@@ -75,6 +74,11 @@ enum Kind {
     )]
     Forgotten(TaskId),
     #[error(
+        "no task has the key {0}: it was not submitted, or it has succeeded and its biz id is \
+         free; check the queue, the name and the biz id"
+    )]
+    NoHolder(String),
+    #[error(
         "{0} has succeeded, but no result of it is kept: its handler returns (), so await it with \
          a TaskHandle<()>, or the result_ttl of the task is over"
     )]
@@ -83,6 +87,12 @@ enum Kind {
     Cancelled { id: TaskId, because: Option<AttemptError> },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
+    #[error(
+        "task {task:?} would wait for itself: it waits for {}; nothing was \
+         submitted; leave out one of these `after`",
+        waits_for(path)
+    )]
+    WaitsForItself { task: String, path: Vec<TaskId> },
     #[error("step {number} of {count} of the flow: {problem}")]
     Step { number: usize, count: usize, problem: Error },
     #[error(
@@ -114,69 +124,6 @@ enum Kind {
          once its lease is over; start the worker again"
     )]
     Broken(String),
-}
-
-/// Returns why a task may have no result yet.
-fn stands(id: &TaskId, state: Option<TaskState>, why: Option<&Obstacle>) -> String {
-    let Some(state) = state else {
-        return "the task stays in its queue, or continues to run".to_owned();
-    };
-    match state {
-        TaskState::Ready => {
-            format!("it is still ready: does a worker serve the queue {}?", id.queue())
-        }
-        TaskState::Delayed => "it is delayed, and waits until it is due".to_owned(),
-        TaskState::Blocked => why.map_or_else(
-            || "it is blocked; Inspector::explain returns what it waits for".to_owned(),
-            |why| format!("it is blocked: {why}"),
-        ),
-        TaskState::Working => "a worker is running it".to_owned(),
-        TaskState::Retry => "an attempt has failed, and it waits for the next one; \
-                             Inspector::get returns the error"
-            .to_owned(),
-        ended if ended.is_terminal() => format!("it is {ended} now, so ask for its result again"),
-        other => format!("it is {other}"),
-    }
-}
-
-fn no_permit_advice(shut: Option<&Shut>) -> String {
-    match shut {
-        Some(shut) => format!("it is {shut}"),
-        None => "try again later, or raise the limit".to_owned(),
-    }
-}
-
-fn last_words(last: Option<&AttemptError>) -> String {
-    last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
-}
-
-/// Returns the advice for the operator, after a semicolon.
-fn remedy(state: TaskState, verb: &str) -> &'static str {
-    match (state, verb) {
-        (TaskState::Dead, "cancel") => {
-            "; it has ended, and is kept for a while: requeue it to run it again, delete it, or \
-             leave it"
-        }
-        (TaskState::Working, "delete") => "; cancel it, and delete it once it has ended",
-        (TaskState::Success, "delete") => {
-            "; only its result is kept, and is removed after result_ttl"
-        }
-        (TaskState::Success, "requeue") => "; submit a new task to run it again",
-        (_, "requeue") => "; it will run or is running, so leave it",
-        (state, _) if state.is_terminal() => "; it has ended, so leave it",
-        _ => "; look at its state again, which may have changed",
-    }
-}
-
-/// Returns when a biz id becomes free.
-fn release(window_end_ms: Option<u64>) -> String {
-    let Some(ms) = window_end_ms else { return "cancel or finish that task first".to_owned() };
-    let end = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
-    let end = end.map_or_else(|| format!("{ms} ms"), |end| end.to_rfc3339());
-    format!(
-        "that task has succeeded, and the biz_window of its submit keeps the biz id until {end}; \
-         try again after that"
-    )
 }
 
 macro_rules! constructors {
@@ -222,8 +169,13 @@ constructors! {
     /// Another task holds the biz id.
     duplicate(owner: TaskId, window_end_ms: Option<u64>) =>
         Kind::Duplicate { owner, window_end_ms };
+    /// The task would wait for itself, through these tasks.
+    waits_for_itself(task: &str, path: Vec<TaskId>) =>
+        Kind::WaitsForItself { task: task.to_owned(), path };
     /// The store has no data about the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
+    /// No task has the biz id.
+    no_holder(key: String) => Kind::NoHolder(key);
     /// The task succeeded, and its result is no longer kept.
     result_gone(id: TaskId) => Kind::ResultGone(id);
     /// The task was cancelled.
@@ -301,8 +253,11 @@ predicates! {
     is_wrong_state => Kind::WrongState { .. },
     /// Another task holds the biz id; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. },
+    /// The task would wait for itself, through the prerequisites of other tasks of its queue; see
+    /// [`Error::task_ids`]. Nothing was submitted.
+    is_cycle => Kind::WaitsForItself { .. },
     /// The store has no data about the task, or its result is gone.
-    is_forgotten => Kind::Forgotten(_) | Kind::ResultGone(_),
+    is_forgotten => Kind::Forgotten(_) | Kind::NoHolder(_) | Kind::ResultGone(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. }
         | Kind::MemberFailed { state: TaskState::Cancelled, .. },
@@ -327,7 +282,9 @@ impl Error {
     /// Returns the tasks that the error is about.
     pub fn task_ids(&self) -> &[TaskId] {
         match self.kind() {
-            Kind::UnknownOutcome { ids, .. } | Kind::UnknownOperation { ids, .. } => ids,
+            Kind::UnknownOutcome { ids, .. }
+            | Kind::UnknownOperation { ids, .. }
+            | Kind::WaitsForItself { path: ids, .. } => ids,
             Kind::Duplicate { owner: id, .. }
             | Kind::Forgotten(id)
             | Kind::ResultGone(id)

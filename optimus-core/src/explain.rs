@@ -7,6 +7,7 @@ use crate::{
     Error,
     after::After,
     broker::{Broker, BrokerError, LanePlace, WorkerLoad},
+    explain_cycle::cycle_of,
     explanation::{Explanation, Obstacle},
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
@@ -63,7 +64,9 @@ impl Inspector {
             broker.worker_loads(queue),
             place_in_queue(broker, id, found.state),
         )?;
+        let cycle = cycle_of(broker, id, &unmet).await?;
         let mut obstacles: Vec<Obstacle> = unmet.into_iter().map(Obstacle::Prerequisite).collect();
+        obstacles.extend(cycle.map(|path| Obstacle::Cycle { path }));
         // A task that is due keeps its state until the next claim.
         let at_ms = found.at_ms.filter(|at| *at > now_ms);
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));

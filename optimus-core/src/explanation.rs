@@ -40,6 +40,12 @@ pub enum Obstacle {
     Running(Option<WorkerId>),
     /// Another task must succeed first.
     Prerequisite(PrerequisiteDetails),
+    /// The task waits for itself, so it never starts: cancel one of these tasks, or submit one
+    /// without its prerequisite.
+    Cycle {
+        /// The task waits for the first of these, each for the next, and the last for the task.
+        path: Vec<TaskId>,
+    },
     /// The task is not due.
     NotDue {
         /// When it is due.
@@ -178,6 +184,14 @@ impl fmt::Display for Obstacle {
             }) => write!(f, "it waits for the group {prerequisite}: {group}"),
             Self::Prerequisite(found) => {
                 write!(f, "it waits until {}", prerequisite_text(found))
+            }
+            Self::Cycle { path } => {
+                let path: Vec<String> = path.iter().map(ToString::to_string).collect();
+                let path = path.join(", which waits for ");
+                write!(
+                    f,
+                    "it waits for itself: it waits for {path}, which waits for it; cancel one"
+                )
             }
             Self::NotDue { at } => write!(f, "it is due at {}", at.to_rfc3339()),
             Self::UnknownQueue => f.write_str(

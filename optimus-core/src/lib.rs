@@ -29,7 +29,9 @@ mod data;
 mod durability;
 mod erased_task;
 mod error;
+mod error_text;
 mod explain;
+mod explain_cycle;
 mod explanation;
 mod flow;
 mod gate;
@@ -78,8 +80,8 @@ pub use self::{
     call::Call,
     call_submit::{ErasedCall, Submit},
     client::{
-        Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, NAMESPACE_DEFAULT, Permit,
-        Results, StepHandle, SubmitAllError, TaskHandle,
+        CancelCall, Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, LaneHandle,
+        NAMESPACE_DEFAULT, Permit, Results, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},

@@ -1,5 +1,7 @@
 //! Names a task that another one waits for: [`key`] and [`IntoPrerequisite`].
 
+use std::fmt;
+
 use crate::{
     Error,
     after::Prerequisite,
@@ -53,6 +55,12 @@ pub struct Key {
 pub fn key<Args, F: TaskFn<Args>>(task: F, biz_id: impl Into<String>) -> Key {
     drop(task);
     Key::of::<F::Task>(biz_id)
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} with biz id {:?}", self.queue, self.task, self.biz_id)
+    }
 }
 
 impl Key {

@@ -104,6 +104,7 @@ pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
 pub use optimus_core::{Gate, GateHandle, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit};
 
 pub use optimus_core::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer};
+pub use optimus_core::{CancelCall, LaneHandle};
 pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
 pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};

@@ -172,7 +172,7 @@ impl Scene {
                     }
                 }
                 "cancel" => drop(broker.cancel(&self.ids[at]).await?),
-                "requeue" => broker.requeue(&self.ids[at]).await?,
+                "requeue" => drop(broker.requeue(&self.ids[at]).await?),
                 "inspect" => drop(broker.inspect(&self.ids[at]).await?),
                 "await" => drop(broker.wait_for_end(&self.ids[at], "client", None).await?),
                 "purge" => {

@@ -17,6 +17,7 @@
 //! | `worker:<worker>` | hash | description, lease |
 //! | `lane:<key>` | zset | the tasks that have joined a lane: with a permit, or by their places |
 //! | `lanes` | zset | the lanes in which tasks wait, by the ms since when |
+//! | `widths` | hash | lane → the width that was set at run time |
 //! | `unmet` | hash | id of a task that waits for others → the marks of those |
 //! | `unmet_ended` | hash | the same for tasks that ended while they waited |
 //! | `ties` | hash | reference → the tasks that wait for it |
@@ -25,6 +26,7 @@
 //! | `outbox:<queue>` | zset | effects on another queue, by their numbers |
 //! | `outboxes` | zset | the queues for which there are effects, by the ms since when |
 //! | `applied` | hash | queue → the last effect of its outbox that was applied here |
+//! | `asked` | zset | reference by the ms when a task elsewhere has last asked for it |
 //! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
 //! | `group:<group>` | hash | the counts of a group, and its additions |
 //! | `results:<group>` | hash | position in the group → what the member returned |

@@ -1,10 +1,14 @@
-//! Plain reads of lanes: those in which tasks wait, and the tasks of one lane.
+//! `resize`, and plain reads of lanes: those in which tasks wait, and the tasks of one lane.
+
+use std::num::NonZeroU16;
 
 use chrono::{DateTime, Utc};
+use redis::Value;
 
 use super::{
     Broker, BrokerError,
     inspect::{get, size, stored_id, texts, whole},
+    reply, scripts,
 };
 use crate::{
     id::{QueueName, TaskId},
@@ -28,6 +32,17 @@ pub struct LaneDetails {
     /// in Retry or Delayed between two attempts. A Dead one blocks the lane until it is requeued or
     /// deleted.
     pub holders: Vec<TaskId>,
+    /// The width that was set at run time, which is used instead of that of the tasks.
+    pub width_set: Option<NonZeroU16>,
+}
+
+/// The result of a call that sets the width of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resized {
+    /// The width that was set before.
+    pub before: Option<NonZeroU16>,
+    /// Whether a repeated call offers more tasks.
+    pub more: bool,
 }
 
 impl Broker {
@@ -46,6 +61,7 @@ impl Broker {
             let key = keys.of(&format!("lane:{}", lane[0]));
             commands.push(get(&["ZCOUNT", &key, "0", "+inf"]));
             commands.push(get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", HOLDERS_MAX]));
+            commands.push(get(&["HGET", &keys.of("widths"), &lane[0]]));
         }
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
@@ -57,12 +73,39 @@ impl Broker {
                 since: instant(lane[1].parse().map_or(0, whole)),
                 waiting,
                 holders: holders.iter().filter_map(|id| stored_id(queue, id)).collect(),
+                width_set: width_of(next()?)?,
             });
         }
         // The lanes are read after their names, and the last task of one may have left meanwhile.
         lanes.retain(|lane| lane.waiting > 0);
         Ok(lanes)
     }
+
+    /// Sets the width of a lane at run time; `None` removes what was set. A call offers a limited
+    /// number of tasks.
+    pub async fn resize(
+        &self,
+        queue: &QueueName,
+        lane: &str,
+        width: Option<NonZeroU16>,
+    ) -> Result<Resized, BrokerError> {
+        let call = self.call(&scripts::RESIZE, queue, "").arg(lane);
+        let call = call.arg(width.map(|width| width.to_string()).unwrap_or_default());
+        let mut reply = self.run_surely(call).await?;
+        let before = NonZeroU16::new(reply.number()?);
+        Ok(Resized { before, more: reply.flag()? })
+    }
+
+    /// Reads the width of a lane that was set at run time.
+    pub async fn width_set(
+        &self,
+        queue: &QueueName,
+        lane: &str,
+    ) -> Result<Option<NonZeroU16>, BrokerError> {
+        let widths = self.keys(queue).of("widths");
+        width_of(self.read_one(get(&["HGET", &widths, lane])).await?)
+    }
+
     /// Returns the place of the last task that waits in a lane.
     pub async fn last_place_in_lane(
         &self,
@@ -101,4 +144,9 @@ impl Broker {
         let holders = texts("ZRANGEBYSCORE", holders)?;
         Ok(holders.iter().filter_map(|id| stored_id(queue, id)).collect())
     }
+}
+
+fn width_of(set: Value) -> Result<Option<NonZeroU16>, BrokerError> {
+    let set = reply::plain_bytes("HGET", set)?;
+    Ok(set.and_then(|bytes| String::from_utf8_lossy(&bytes).parse().ok()))
 }

@@ -55,7 +55,7 @@ pub use self::{
     explain::{LanePlace, WorkerLoad},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
     inspect::{Counts, Found, WorkerSeen},
-    lanes::LaneDetails,
+    lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
     limit::Acquired,
     list::{Listed, Row},

@@ -78,28 +78,40 @@ impl Broker {
         queue: &QueueName,
         ids: &[&TaskId],
     ) -> Result<Vec<Cancelled>, BrokerError> {
+        Ok(self.cancel_many(queue, ids).await?.0)
+    }
+
+    /// Cancels as [`cancel_all`](Self::cancel_all), and returns whether effects for a relay were
+    /// posted.
+    pub async fn cancel_many(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<(Vec<Cancelled>, bool), BrokerError> {
         let mut call = self.call(&scripts::CANCEL, queue, "");
         for id in ids {
             call.push_id(id);
         }
-        let words = self.run_surely(call).await?.next_texts(ids.len())?;
+        let mut reply = self.run_surely(call).await?;
+        let words = reply.next_texts(ids.len())?;
         let done = words.iter().map(|word| match word.as_str() {
             "cancelled" => Ok(Cancelled::Done),
             "requested" => Ok(Cancelled::Requested),
             word => state(word).map(Cancelled::Ended),
         });
-        done.collect()
+        Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
     }
 
-    /// Puts a dead or cancelled task back in the ready list.
-    pub async fn requeue(&self, id: &TaskId) -> Result<(), BrokerError> {
+    /// Puts a dead or cancelled task back in the ready list. Returns whether effects for a relay
+    /// were posted.
+    pub async fn requeue(&self, id: &TaskId) -> Result<bool, BrokerError> {
         self.requeue_as(id, &platform::new_uuid().simple().to_string()).await
     }
 
     /// Requeues a task under the name of an operation, which is done only once.
-    pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<(), BrokerError> {
+    pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<bool, BrokerError> {
         let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
-        self.run_surely(call).await.map(drop)
+        Ok(!self.run_surely(call).await?.is_empty())
     }
 
     /// Removes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue with all their data.
@@ -109,16 +121,27 @@ impl Broker {
         queue: &QueueName,
         ids: &[&TaskId],
     ) -> Result<Vec<Deleted>, BrokerError> {
+        Ok(self.delete_many(queue, ids).await?.0)
+    }
+
+    /// Removes as [`delete_all`](Self::delete_all), and returns whether effects for a relay were
+    /// posted.
+    pub async fn delete_many(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<(Vec<Deleted>, bool), BrokerError> {
         let mut call = self.call(&scripts::DELETE, queue, "");
         for id in ids {
             call.push_id(id);
         }
-        let words = self.run_surely(call).await?.next_texts(ids.len())?;
+        let mut reply = self.run_surely(call).await?;
+        let words = reply.next_texts(ids.len())?;
         let done = words.iter().map(|word| match word.as_str() {
             "deleted" => Ok(Deleted::Done),
             word => state(word).map(Deleted::Left),
         });
-        done.collect()
+        Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
     }
 
     /// Stops the claims of a queue. `true` if the queue was used before.

@@ -21,6 +21,8 @@ const FETCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How many outboxes of the queue one turn carries at most.
 const OUTBOXES_MAX: usize = 64;
+/// How many outboxes of further queues one turn carries at most, with what follows from the first.
+const FOLLOWED_MAX: usize = 4 * OUTBOXES_MAX;
 
 /// The result of one turn of a relay.
 #[derive(Debug, Default)]
@@ -67,32 +69,36 @@ pub struct Reasked {
 }
 
 impl Broker {
-    /// Carries effects of a queue to other queues, and what those answer. Asks again for
-    /// prerequisites elsewhere. It does a limited part of the work.
+    /// Carries effects of a queue to other queues, and what follows from them there: answers, and
+    /// ends of tasks that mean something for further queues. Asks again for prerequisites
+    /// elsewhere. It does a limited part of the work.
     pub async fn relay(&self, source: &QueueName) -> Result<RelayTurn, BrokerError> {
         let mut turn = RelayTurn::default();
         let reasked = self.reask(source).await?;
         turn.next_ask = reasked.next;
         turn.more = reasked.next.is_some_and(|next| next.is_zero());
         let mut sources = VecDeque::from([source.clone()]);
-        let mut carried = 0;
+        let (mut carried, mut followed) = (0, 0);
         while let Some(from) = sources.pop_front() {
             for outgoing in self.outgoing(&from).await? {
-                let is_answer = from != *source;
-                // Other relays carry the rest of what a target has to tell.
-                if is_answer && ![source, &from].contains(&&outgoing.target) {
-                    continue;
-                }
-                if !is_answer && carried == OUTBOXES_MAX {
-                    turn.more = true;
+                let is_own = from == *source;
+                let (count, most) = if is_own {
+                    (&mut carried, OUTBOXES_MAX)
+                } else {
+                    (&mut followed, FOLLOWED_MAX)
+                };
+                if *count == most {
+                    // Of further queues, other relays carry the rest.
+                    turn.more |= is_own;
                     break;
                 }
-                carried += usize::from(!is_answer);
+                *count += 1;
                 match self.carry(&outgoing).await {
                     Ok((applied, left)) => {
                         turn.moved += outgoing.moved(applied.last);
-                        turn.more |= left > 0 && from == *source;
-                        // Nobody may serve the target, so this relay carries its answers, too.
+                        turn.more |= left > 0 && is_own;
+                        // Nobody may serve the target, or look at it soon, so this relay carries
+                        // what follows there, too.
                         if (applied.posted || left > 0) && !sources.contains(&outgoing.target) {
                             sources.push_back(outgoing.target);
                         }
@@ -189,7 +195,8 @@ impl Broker {
     pub async fn outboxes(&self, queues: &[QueueName]) -> Result<Vec<bool>, BrokerError> {
         let exists = |queue| {
             let keys = self.keys(queue);
-            get(&["EXISTS", &keys.of("outboxes"), &keys.of("asks"), &keys.of("giveups")])
+            let [asks, giveups, asked] = ["asks", "giveups", "asked"].map(|name| keys.of(name));
+            get(&["EXISTS", &keys.of("outboxes"), &asks, &giveups, &asked])
         };
         let answers = self.read(queues.iter().map(exists).collect()).await;
         answers.into_iter().map(|answer| Ok(size(&answer?) > 0)).collect()

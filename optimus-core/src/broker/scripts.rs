@@ -24,15 +24,16 @@ impl fmt::Debug for Script {
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
 /// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
-/// wait for others. Includes after `within` are inside another such function, `limited`,
-/// which a claim needs if tasks wait for limits. All that is inside braces is inside the function
-/// `rare`. So a usual call does not create these functions either.
+/// wait for others. Includes after `within` are inside another such function: `limited`, which a
+/// claim needs if tasks wait for limits, and `walking`, for tasks that may wait for themselves.
+/// All that is inside braces is inside the function `rare`. So a usual call does not create these
+/// functions either.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
             $({ [$($shared:literal),* $(,)?]
                 $($part:ident [$($seldom:literal),* $(,)?]
-                    $(within [$($inner:literal),* $(,)?] -> $inner_given:literal)?
+                    $(within $nested:ident [$($inner:literal),* $(,)?] -> $inner_given:literal)?
                     -> $part_given:literal)*
             } -> $rare_given:literal)?
             $($group:ident [$($rare:literal),* $(,)?] -> $given:literal)*
@@ -51,7 +52,7 @@ macro_rules! scripts {
                             "local function ", stringify!($part), "()\n",
                             $(include_str!(concat!("../../lua/include/", $seldom, ".lua")),)*
                             $(
-                                "local function limited()\n",
+                                "local function ", stringify!($nested), "()\n",
                                 $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
                                 "return ", $inner_given, "\nend\n",
                             )?
@@ -91,7 +92,8 @@ scripts! {
             "script_version", "key_as_table", "end_mark", "after", "after_post", "group",
             "after_resolve", "after_wait", "after_options",
         ]
-            -> "read_prerequisites, wait_for_prerequisites, write_waits"
+            within walking ["task_header", "after_ref", "after_cycle"] -> "cycle_of"
+            -> "read_prerequisites, wait_for_prerequisites, write_waits, walking"
     } -> "now_ms, whole, append, seldom, laned, gated, waiting"
     [
         "tasks", "ready", "wake", "ledger:", "priority", "priorities", "delayed", "blobs",
@@ -104,7 +106,9 @@ scripts! {
             "ready_skips", "ready_merge", "task_header", "lane_header", "lane_join", "lane_due",
             "ready_mixed", "claim_repeated",
         ]
-            within ["key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited"]
+            within limited [
+                "key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited",
+            ]
                 -> "limited_ids"
             -> "mixed_ids, repeated_claim, limited"
         gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
@@ -142,7 +146,7 @@ scripts! {
     ]
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
-    waiting ["after", "after_post", "after_end"] -> "flow_of_ends"
+    waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
@@ -155,7 +159,7 @@ scripts! {
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
-    waiting ["after", "after_post", "after_end"] -> "flow_of_ends"
+    waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -170,8 +174,8 @@ scripts! {
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "ready_again", "key_as_table", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
-        "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_end",
-        "due_next", "permit",
+        "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_ref",
+        "after_end", "due_next", "permit",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -182,9 +186,10 @@ scripts! {
     CANCEL = "cancel": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_end", "task_bytes", "biz_key", "biz_end",
-        "waiters", "task_ended", "lane_find", "gate_find", "task_find", "task_standings",
+        "key_as_table", "after", "after_post", "after_ref", "after_end", "task_bytes", "biz_key",
+        "biz_end", "waiters", "task_ended", "lane_find", "gate_find", "task_find", "task_standings",
         "worker_holders",
+        "report_out",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
@@ -193,8 +198,9 @@ scripts! {
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes",
         "task_uncount", "lane_find", "gate_class", "gate_find", "task_find", "key_as_table",
-        "end_mark", "after", "after_post", "after_end", "group", "after_resolve", "after_wait",
-        "after_again",
+        "end_mark", "after", "after_post", "after_ref", "after_end", "group", "after_resolve",
+        "after_wait", "after_again",
+        "report_out",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
@@ -202,8 +208,9 @@ scripts! {
     APPLY = "apply": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "due_next", "key_as_table", "end_mark", "after", "after_post", "after_input",
-        "after_free", "after_end", "group", "after_resolve", "after_wait", "task_bytes", "biz_key",
-        "biz_end", "task_tries", "waiters", "task_ended", "after_answer", "group_effect",
+        "after_free", "after_ref", "after_end", "group", "after_resolve", "after_wait",
+        "task_bytes", "biz_key", "biz_end", "task_tries", "waiters", "task_ended", "after_answer",
+        "group_effect",
     ] [
         "meta", "applied", "tasks", "cancelled", "cancel", "waiters",
     ];
@@ -211,8 +218,8 @@ scripts! {
     REASK = "reask": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "due_next", "key_as_table", "after", "after_post", "after_input",
-        "after_free", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries", "waiters",
-        "task_ended", "after_answer",
+        "after_free", "after_ref", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries",
+        "waiters", "task_ended", "after_answer",
     ] [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
@@ -230,6 +237,10 @@ scripts! {
     LIMIT = "limit": ["script_version", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "limits",
     ];
+    RESIZE = "resize": [
+        "script_version", "clock", "task_header", "wakeup", "ready_append", "clock_stamp", "ready",
+        "lane_header", "lane",
+    ] ["meta", "widths"];
     ACQUIRE = "acquire": [
         "script_version", "clock", "wakeup", "due_next", "task_header", "key_as_table", "end_mark",
         "gate_class", "gate", "limited", "gate_open",
@@ -243,9 +254,10 @@ scripts! {
     DELETE = "delete": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
-        "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key", "biz_end",
-        "task_drop", "waiters", "lane_find", "gate_find", "task_find", "task_standings",
+        "after", "after_post", "after_ref", "after_end", "task_bytes", "task_uncount", "biz_key",
+        "biz_end", "task_drop", "waiters", "lane_find", "gate_find", "task_find", "task_standings",
         "worker_holders",
+        "report_out",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
@@ -253,8 +265,8 @@ scripts! {
     PURGE = "purge": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_end", "task_bytes", "task_uncount", "biz_key",
-        "biz_end", "task_drop", "group",
+        "key_as_table", "after", "after_post", "after_ref", "after_end", "task_bytes",
+        "task_uncount", "biz_key", "biz_end", "task_drop", "group",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
@@ -264,7 +276,7 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
-        "groups",
+        "groups", "widths", "asked",
     ];
     AWAIT = "await": [
         "key_of", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",

@@ -47,6 +47,9 @@ pub enum Receipt {
     Created,
     /// Nothing was added: this task has the same biz id, or it is the same task, stored before.
     Duplicate(TaskId),
+    /// Nothing was added: the task would wait for itself. It waits for the first of these tasks,
+    /// each of them for the next, and the last for it.
+    WaitsForItself(Vec<TaskId>),
 }
 
 /// The answer for a batch.
@@ -89,12 +92,12 @@ impl Broker {
         let mut receipts = vec![Receipt::Created; tasks];
         let lost = answers.first().is_some_and(|word| word == "lost");
         for answer in answers.into_iter().skip(usize::from(lost)) {
-            let (position, owner) = read_duplicate(queue, &answer)
+            let (position, receipt) = read_refused(queue, &answer)
                 .filter(|(position, _)| (1..=receipts.len()).contains(position))
                 .ok_or_else(|| {
                     BrokerError::UnexpectedReply(format!("submit answered {answer:?}"))
                 })?;
-            receipts[position - 1] = Receipt::Duplicate(owner);
+            receipts[position - 1] = receipt;
         }
         Ok(Submitted { receipts, lost, posted })
     }
@@ -185,9 +188,18 @@ fn digits(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn read_duplicate(queue: &QueueName, answer: &str) -> Option<(usize, TaskId)> {
-    let (position, owner) = answer.split_once('=')?;
-    Some((position.parse().ok()?, TaskId::from_stored(queue.clone(), owner).ok()?))
+/// Reads why a task was not admitted.
+fn read_refused(queue: &QueueName, answer: &str) -> Option<(usize, Receipt)> {
+    let (position, why) = answer.split_once('=')?;
+    let id = |stored: &str| TaskId::from_stored(queue.clone(), stored).ok();
+    let receipt = match why.strip_prefix('*') {
+        Some(path) => {
+            let path = path.split(',').filter(|id| !id.is_empty()).map(id);
+            Receipt::WaitsForItself(path.collect::<Option<_>>()?)
+        }
+        None => Receipt::Duplicate(id(why)?),
+    };
+    Some((position.parse().ok()?, receipt))
 }
 
 /// Returns whether older scripts would not count the task in its group, or not hand it a result.
@@ -284,10 +296,12 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
     }
 }
 
-/// Returns whether the task has prerequisites, and no option that follows them.
+/// Returns whether the task has prerequisites, and no option that follows them. Nobody can wait for
+/// its id yet, unless that was given.
 fn has_only_prerequisites(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
-    task.due == Due::Now && !has_options && task.biz_id.is_none() && task.blob().is_none()
+    let is_new = task.biz_id.is_none() && !task.may_exist;
+    task.due == Due::Now && !has_options && is_new && task.blob().is_none()
 }
 
 /// Returns the gates of tasks with limits: for each run of tasks with the same gates

@@ -72,7 +72,11 @@ impl Client {
         }
         let asked: Vec<&TaskId> = ids.iter().collect();
         let mut left = 0;
-        for done in self.0.broker.cancel_all(queue, &asked).await? {
+        let (done, posted) = self.0.broker.cancel_many(queue, &asked).await?;
+        if posted {
+            self.carry(queue).await;
+        }
+        for done in done {
             match done {
                 Cancelled::Done => all.cancelled += 1,
                 Cancelled::Requested => all.asked_to_stop += 1,

@@ -1,6 +1,7 @@
 //! Submits tasks and controls them: [`Client`].
 
 mod builder;
+mod cancel_call;
 mod cancel_lane;
 mod cancel_members;
 mod completion_listener;
@@ -10,6 +11,7 @@ mod flow_handle;
 mod gate_handle;
 mod group_handle;
 mod handler_client;
+mod lane_handle;
 mod ledger;
 mod many_results;
 mod operate;
@@ -35,10 +37,12 @@ use std::{
 
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
+    cancel_call::CancelCall,
     flow_handle::{FlowHandle, StepHandle},
     gate_handle::GateHandle,
     group_handle::GroupHandle,
     handler_client::OwnClient,
+    lane_handle::LaneHandle,
     many_results::Results,
     permit::Permit,
     task_handle::TaskHandle,
@@ -286,7 +290,10 @@ impl Client {
             Receipt::Created if answer.has_given_id => {
                 TaskHandle::new(self.clone(), id, Origin::Given(answer.call))
             }
-            Receipt::Created => TaskHandle::new(self.clone(), id, Origin::Call(answer.call)),
+            // A task that would wait for itself has an error instead of an answer.
+            Receipt::Created | Receipt::WaitsForItself(_) => {
+                TaskHandle::new(self.clone(), id, Origin::Call(answer.call))
+            }
             Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
         };
         if answer.returns_nothing { handle.without_result() } else { handle }

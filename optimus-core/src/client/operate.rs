@@ -1,6 +1,6 @@
 //! Controls tasks and queues: cancel, requeue, delete, pause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 
@@ -13,18 +13,7 @@ use crate::{
 };
 
 impl Client {
-    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns which of
-    /// the two was done.
-    ///
-    /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
-    /// An `async` handler that does not end within 10 s is dropped. A handler that still returns
-    /// `Ok` has succeeded.
-    ///
-    /// # Errors
-    /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no
-    /// data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
-    /// which is safe to repeat.
-    pub async fn cancel(&self, id: &TaskId) -> Result<CancelAnswer, Error> {
+    pub(super) async fn cancel_one(&self, id: &TaskId) -> Result<CancelAnswer, Error> {
         self.cancel_all([id.clone()]).await.pop().expect("an answer for each id")
     }
 
@@ -51,7 +40,11 @@ impl Client {
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered. If that
     /// requeue was done and the task waits or runs, a repeat fails with [`Error::is_wrong_state`].
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
-        self.0.broker.requeue(id).await.map_err(|problem| refused(id, "requeue", problem))
+        let posted = self.0.broker.requeue(id).await;
+        if posted.map_err(|problem| refused(id, "requeue", problem))? {
+            self.carry(id.queue()).await;
+        }
+        Ok(())
     }
 
     /// Applies [`requeue`](Self::requeue) to many tasks, 128 per round trip, each on its own.
@@ -65,6 +58,7 @@ impl Client {
     ) -> Vec<Result<(), Error>> {
         let ids: Vec<TaskId> = ids.into_iter().collect();
         let (mut answers, mut away) = (Vec::with_capacity(ids.len()), None);
+        let mut posted = BTreeSet::new();
         for ids in ids.chunks(BATCH_MAX) {
             let done = match &away {
                 Some(why) => vec![Err(BrokerError::NotDone(String::clone(why))); ids.len()],
@@ -74,8 +68,14 @@ impl Client {
                 if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
                     away = Some(why.clone());
                 }
-                answers.push(done.map_err(|problem| refused(id, "requeue", problem)));
+                if let Ok(true) = done {
+                    posted.insert(id.queue());
+                }
+                answers.push(done.map(drop).map_err(|problem| refused(id, "requeue", problem)));
             }
+        }
+        for queue in posted {
+            self.carry(queue).await;
         }
         answers
     }
@@ -188,6 +188,7 @@ impl Client {
         }
         let (mut answers, mut away) = (BTreeMap::new(), None);
         for (queue, places) in of_queues {
+            let mut has_posted = false;
             for places in places.chunks(BATCH_MAX) {
                 let asked: Vec<&TaskId> = places.iter().map(|place| &ids[*place]).collect();
                 let done = match &away {
@@ -197,45 +198,51 @@ impl Client {
                 if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
                     away = Some(why.clone());
                 }
+                has_posted |= done.as_ref().is_ok_and(|(_, posted)| *posted);
                 for (nth, place) in places.iter().enumerate() {
                     let id = &ids[*place];
                     let answer = match &done {
-                        Ok(done) => done[nth].map_err(|state| verb.refused(id, state)),
+                        Ok((done, _)) => done[nth].map_err(|state| verb.refused(id, state)),
                         Err(problem) => Err(refused(id, verb.as_str(), problem.clone())),
                     };
                     answers.insert(*place, answer);
                 }
             }
+            // Tasks of other queues that wait for these learn of it at once.
+            if has_posted {
+                self.carry(queue).await;
+            }
         }
         answers.into_values().collect()
     }
 
-    /// Returns for each task of one queue what was done, or the state that prevents the verb.
+    /// Returns for each task of one queue what was done, or the state that prevents the verb; and
+    /// whether tasks of other queues are concerned.
     async fn ask(
         &self,
         verb: Verb,
         queue: &QueueName,
         ids: &[&TaskId],
-    ) -> Result<Vec<Result<bool, TaskState>>, BrokerError> {
+    ) -> Result<(Vec<Result<bool, TaskState>>, bool), BrokerError> {
         let broker = &self.0.broker;
         Ok(match verb {
             Verb::Cancel => {
-                let done = broker.cancel_all(queue, ids).await?.into_iter();
+                let (done, posted) = broker.cancel_many(queue, ids).await?;
                 let answer = |done| match done {
                     Cancelled::Done => Ok(true),
                     Cancelled::Requested => Ok(false),
                     Cancelled::Ended(state) => Err(state),
                 };
-                done.map(answer).collect()
+                (done.into_iter().map(answer).collect(), posted)
             }
             Verb::Delete => {
-                let done = broker.delete_all(queue, ids).await?.into_iter();
+                let (done, posted) = broker.delete_many(queue, ids).await?;
                 let answer = |done| match done {
                     Deleted::Done => Ok(true),
                     Deleted::Left(TaskState::Forgotten) => Ok(false),
                     Deleted::Left(state) => Err(state),
                 };
-                done.map(answer).collect()
+                (done.into_iter().map(answer).collect(), posted)
             }
         })
     }

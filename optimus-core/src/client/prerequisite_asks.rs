@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
+use super::Client;
 use crate::{broker::Broker, id::QueueName, log_event};
 
 /// The most turns for one queue. A worker of the queue relays the rest.
@@ -56,6 +57,13 @@ impl Asks {
             }
         };
         drop(timeout(LEAVE_WITHIN, all).await);
+    }
+}
+
+impl Client {
+    /// Carries effects to other queues at once. If that fails, a worker does it soon.
+    pub(super) async fn carry(&self, queue: &QueueName) {
+        relay(self.0.broker.clone(), queue.clone()).await;
     }
 }
 

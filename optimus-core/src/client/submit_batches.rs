@@ -111,6 +111,9 @@ impl Request {
                     let answers = receipts.by_ref().take(count);
                     answers
                         .map(|(receipt, Submission { task, may_exist, returns_nothing, .. })| {
+                            if let Receipt::WaitsForItself(path) = receipt {
+                                return Err(Error::waits_for_itself(&task, path));
+                            }
                             let has_given_id = may_exist;
                             Ok(Answer { task, receipt, call, has_given_id, returns_nothing })
                         })

@@ -63,11 +63,6 @@ impl Client {
         Ok(GroupHandle::new(self.clone(), flow.id().clone()))
     }
 
-    /// Carries effects to other queues at once. If that fails, a worker does it soon.
-    pub(super) async fn carry(&self, queue: &QueueName) {
-        drop(self.0.broker.relay(queue).await);
-    }
-
     /// Returns a handle for a group that was submitted elsewhere or earlier, such as by the
     /// handler of one of its members.
     pub fn group<T>(&self, id: TaskId) -> GroupHandle<T> {

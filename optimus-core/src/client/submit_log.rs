@@ -17,7 +17,7 @@ pub(super) fn log_submit(id: &TaskId, task: &str, receipt: &Receipt) {
     }
     let queue = id.queue();
     let event = || match receipt {
-        Receipt::Created => {
+        Receipt::Created | Receipt::WaitsForItself(_) => {
             tracing::debug!(target: "optimus::submit", task, %id, %queue, "submitted");
         }
         Receipt::Duplicate(owner) => tracing::debug!(

@@ -5,9 +5,9 @@ use std::{any::TypeId, fmt, marker::PhantomData, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Client, Inner, siblings::Place};
+use super::{CancelCall, Client, Inner, siblings::Place};
 use crate::{
-    CancelAnswer, Error,
+    Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
     explanation::Obstacle,
     id::TaskId,
@@ -128,12 +128,13 @@ impl<T> TaskHandle<T> {
         Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
     }
 
-    /// Cancels the task, or asks its worker to stop it. Returns which of the two was done.
+    /// Cancels the task, or asks its worker to stop it. Returns which of the two was done;
+    /// [`cancel().confirmed()`](CancelCall::confirmed) waits for the end.
     ///
     /// # Errors
     /// See [`Client::cancel`].
-    pub async fn cancel(&self) -> Result<CancelAnswer, Error> {
-        self.client.cancel(&self.id).await
+    pub fn cancel(&self) -> CancelCall {
+        self.client.cancel(&self.id)
     }
 
     /// Waits for the task's end, through retries and outages, without a limit.

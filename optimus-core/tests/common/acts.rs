@@ -70,6 +70,7 @@ impl Bench {
         match self.submit(at, &[ready(call)]).await.remove(0) {
             Receipt::Created => None,
             Receipt::Duplicate(owner) => Some(owner),
+            Receipt::WaitsForItself(path) => panic!("it waits for itself: {path:?}"),
         }
     }
 

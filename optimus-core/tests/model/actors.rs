@@ -1,7 +1,7 @@
 //! The clients, workers and operators of one queue: what each remembers, and which call it makes
 //! for a step.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 
 use optimus_core::{
     After, Lane, OnLost, Prerequisite, PrerequisiteFailure, QueueName, TaskId, WorkerId,
@@ -123,6 +123,7 @@ impl Actors {
                 Call::Requeue { id: self.aimed(task, aim, reference)? }
             }
             Step::Pause { paused, .. } => Call::Pause { paused },
+            Step::Resize { lane, width, .. } => resize(lane, width),
             Step::Delete { ref tasks, aim, .. } => {
                 let aimed = tasks.iter().map(|task| self.aimed(*task, aim, reference));
                 Call::Delete { ids: aimed.collect::<Option<_>>()? }
@@ -338,6 +339,10 @@ pub(crate) fn relay(reference: &Queue) -> Option<Call> {
     let effects = reference.outbox.effects.iter().take(BATCH_MAX);
     let effects: Vec<_> = effects.map(|(number, effect)| format!("{number} {effect}")).collect();
     (!effects.is_empty()).then_some(Call::Apply { effects })
+}
+
+fn resize(lane: u8, width: u16) -> Call {
+    Call::Resize { lane: lane_of(lane).key, width: NonZeroU16::new(width) }
 }
 
 /// A lane that a dead task blocks, one of each width up to 3, and one for few tasks.

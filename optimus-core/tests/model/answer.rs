@@ -7,12 +7,34 @@ use optimus_core::{
     broker::{Cancelled, Counts, Deleted, Refusal, Reported, StartBy},
 };
 
+/// Why a task of a submit was not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotAdmitted {
+    /// This task has its biz id, or its id.
+    Owner(TaskId),
+    /// It would wait for itself, through these tasks.
+    Cycle(Vec<TaskId>),
+}
+
+impl NotAdmitted {
+    /// The word of the reply.
+    pub(crate) fn stored(&self) -> String {
+        match self {
+            Self::Owner(id) => id.stored(),
+            Self::Cycle(path) => {
+                let path: Vec<String> = path.iter().map(TaskId::stored).collect();
+                format!("*{}", path.join(","))
+            }
+        }
+    }
+}
+
 /// The answer to one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// For each task of a submit, the owner of its biz id if that is another task; and whether
-    /// calls of the client were lost.
-    Receipts(Vec<Option<TaskId>>, bool),
+    /// For each task of a submit, why it was not admitted; and whether calls of the client were
+    /// lost.
+    Receipts(Vec<Option<NotAdmitted>>, bool),
     Granted(Granted),
     Reported(Reported),
     Alive {
@@ -39,6 +61,11 @@ pub(crate) enum Answer {
     /// The action for each task, in order.
     Cancelled(Vec<Cancelled>),
     Done,
+    /// The width of a lane that was set before, and whether a repeat offers more tasks.
+    Resized {
+        before: Option<u16>,
+        more: bool,
+    },
     /// The action for each task, in order.
     Deleted(Vec<Deleted>),
     Purged {

@@ -1,7 +1,7 @@
 //! One call of the broker as data. A run sends the call to the store, applies it to the reference,
 //! and may repeat it later unchanged.
 
-use std::time::Duration;
+use std::{num::NonZeroU16, time::Duration};
 
 use chrono::DateTime;
 use optimus_core::{
@@ -57,6 +57,11 @@ pub(crate) enum Call {
     },
     Pause {
         paused: bool,
+    },
+    /// Sets the width of a lane, or removes what was set.
+    Resize {
+        lane: String,
+        width: Option<NonZeroU16>,
     },
     Delete {
         ids: Vec<TaskId>,

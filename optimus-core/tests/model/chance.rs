@@ -91,9 +91,11 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, task, aim)| Step::Requeue { queue, task, aim }),
         3 => (queue(), prop::bool::weighted(0.25))
             .prop_map(|(queue, paused)| Step::Pause { queue, paused }),
+        2 => (queue(), 0..4_u8, prop_oneof![3 => Just(0_u16), 5 => 1..5_u16, 1 => Just(300)])
+            .prop_map(|(queue, lane, width)| Step::Resize { queue, lane, width }),
         2 => (queue(), vec(any::<u16>(), width.cancelled.clone()), aim(1, 1))
             .prop_map(|(queue, tasks, aim)| Step::Delete { queue, tasks, aim }),
-        3 => (queue(), keep(), keep_bytes(), prop::sample::select(vec![60_000, 0_u64]))
+        4 => (queue(), keep(), keep_bytes(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, keep, bytes, age_ms)| Step::Purge { queue, keep, bytes, age_ms }),
         2 => (queue(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, idle_ms)| Step::Retire { queue, idle_ms }),

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use optimus_core::{Lease, broker::Reported};
 
 use crate::{
-    answer::{Answer, Granted},
+    answer::{Answer, Granted, NotAdmitted},
     call::{Call, DueMs, SubmitCall, Wait, Wanted},
 };
 
@@ -45,6 +45,10 @@ impl Display for Call {
             }
             Self::Requeue { id } => write!(f, "requeue {id}"),
             Self::Pause { paused } => f.write_str(if *paused { "pause" } else { "resume" }),
+            Self::Resize { lane, width: Some(width) } => {
+                write!(f, "lane {lane} becomes {width} wide")
+            }
+            Self::Resize { lane, .. } => write!(f, "lane {lane} is as wide as its tasks"),
             Self::Delete { ids } => {
                 write!(f, "delete {}", list(ids.iter().map(ToString::to_string)))
             }
@@ -111,8 +115,14 @@ impl Display for Answer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Receipts(owners, _) => {
-                let owner = |owner: &Option<_>| match owner {
-                    Some(owner) => format!("taken by {owner}"),
+                let owner = |owner: &Option<NotAdmitted>| match owner {
+                    Some(NotAdmitted::Owner(owner)) => format!("taken by {owner}"),
+                    Some(NotAdmitted::Cycle(path)) => {
+                        format!(
+                            "waits for itself through {}",
+                            list(path.iter().map(ToString::to_string))
+                        )
+                    }
                     None => "accepted".to_owned(),
                 };
                 f.write_str(&list(owners.iter().map(owner)))

@@ -1,6 +1,6 @@
 //! The end of a run: after any steps, a queue with one healthy worker becomes empty.
 
-use optimus_core::WorkerId;
+use optimus_core::{TaskId, WorkerId, broker::BATCH_MAX};
 
 use crate::{actors::relay, call::Call, run::Run};
 
@@ -35,10 +35,13 @@ impl Run<'_> {
         let purge = || Call::Purge { keep: 0, bytes: 0, age_ms: 0 };
         for _ in 0..CALLS_MAX {
             self.send_new(at, queue, purge()).await?;
-            match relay(&self.sides[usize::from(queue)].reference) {
+            let reference = &self.sides[usize::from(queue)].reference;
+            // A purge keeps the dead tasks that block their lanes.
+            let ids: Vec<TaskId> = reference.tasks.keys().take(BATCH_MAX).cloned().collect();
+            match relay(reference) {
                 Some(call) => self.send_new(at, queue, call).await?,
-                None if self.sides[usize::from(queue)].reference.tasks.is_empty() => break,
-                None => {}
+                None if ids.is_empty() => break,
+                None => self.send_new(at, queue, Call::Delete { ids }).await?,
             }
         }
         self.now += LATER_MS;
@@ -50,6 +53,9 @@ impl Run<'_> {
     async fn drain_one(&mut self, at: usize, queue: u8) -> Result<(), String> {
         let worker = WorkerId::from_stored(&format!("last-{at}"));
         self.send_new(at, queue, Call::Pause { paused: false }).await?;
+        for lane in self.sides[usize::from(queue)].reference.widths.clone().into_keys() {
+            self.send_new(at, queue, Call::Resize { lane, width: None }).await?;
+        }
         self.outlive_all(at, queue, &worker).await?;
         self.work_off(at, queue, &worker).await?;
         self.send_new(at, queue, Call::Leave { worker }).await?;

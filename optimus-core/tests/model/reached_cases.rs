@@ -27,7 +27,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 /// The goal of wide runs: the limits of the scripts.
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
-const CASES: [&str; 57] = [
+const CASES: [&str; 59] = [
     "reports let tasks go on later",
     "apply applies",
     "apply posts",
@@ -68,6 +68,8 @@ const CASES: [&str; 57] = [
     "requeue finds the wrong state",
     "requeue finds the biz id taken",
     "pause",
+    "resize sets a width",
+    "resize changes a width",
     "delete removes",
     "delete leaves a running task",
     "purge takes",
@@ -223,6 +225,8 @@ fn rare_case_of(call: &Call, answer: &Answer, again: bool) -> &'static str {
         }
         (Call::Inspect { .. }, _) => "inspect finds",
         (Call::Pause { .. }, _) => "pause",
+        (Call::Resize { .. }, Answer::Resized { before: Some(_), .. }) => "resize changes a width",
+        (Call::Resize { .. }, _) => "resize sets a width",
         (Call::Apply { .. }, _) if again => "apply has applied before",
         (Call::Apply { .. }, _) => "apply applies",
         (Call::Reask, Answer::Reasked { tasks: 1.., .. }) => "tasks give up",

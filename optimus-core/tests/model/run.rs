@@ -135,6 +135,7 @@ impl<'a> Run<'a> {
             | Step::Cancel { queue, .. }
             | Step::Requeue { queue, .. }
             | Step::Pause { queue, .. }
+            | Step::Resize { queue, .. }
             | Step::Delete { queue, .. }
             | Step::Purge { queue, .. }
             | Step::Retire { queue, .. }

@@ -1,17 +1,17 @@
 //! Sends a call to the store through the broker, and reads the answer.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
         Applied, Batch, Broker, BrokerError, Claimed, Keep, Lost, Outgoing, Purged, Reaped,
-        Reasked, Receipt, Renewed, Returned, StoredBy,
+        Reasked, Receipt, Renewed, Resized, Returned, StoredBy,
     },
 };
 
 use crate::{
-    answer::{Answer, Found, Grant, Granted, Record, Seen, lane_words},
+    answer::{Answer, Found, Grant, Granted, NotAdmitted, Record, Seen, lane_words},
     bench::{Bench, START},
     call::{Call, LEDGER_IDLE_MS, SubmitCall, Wait, Wanted},
 };
@@ -70,9 +70,10 @@ async fn answer(
         Call::Cancel { ids } => {
             Answer::Cancelled(broker.cancel_all(queue, &ids.iter().collect::<Vec<_>>()).await?)
         }
-        Call::Requeue { id } => broker.requeue(id).await.map(|()| Answer::Done)?,
+        Call::Requeue { id } => broker.requeue(id).await.map(|_| Answer::Done)?,
         Call::Pause { paused: true } => broker.pause(queue).await.map(|_| Answer::Done)?,
         Call::Pause { paused: false } => broker.resume(queue).await.map(|_| Answer::Done)?,
+        Call::Resize { lane, width } => resized(broker.resize(queue, lane, *width).await?),
         Call::Delete { ids } => {
             Answer::Deleted(broker.delete_all(queue, &ids.iter().collect::<Vec<_>>()).await?)
         }
@@ -125,6 +126,10 @@ fn reaped(reaped: Reaped) -> Answer {
     Answer::Reaped { tasks, more, next_expiry_ms, lapsed, lost }
 }
 
+fn resized(Resized { before, more }: Resized) -> Answer {
+    Answer::Resized { before: before.map(NonZeroU16::get), more }
+}
+
 fn purged(purged: Purged) -> Answer {
     let Purged { tasks, more, workers, above_count, above_bytes } = purged;
     Answer::Purged { tasks, more, workers, above_count, above_bytes }
@@ -142,11 +147,12 @@ async fn submit(
     let (queue, number, since, keep) = (&bench.queue, *number, *since, *keep);
     let batch = Batch { queue, client, number, since, keep, tasks: &tasks };
     let submitted = broker.here(here).submit(&batch).await?;
-    let owner = |receipt| match receipt {
+    let why = |receipt| match receipt {
         Receipt::Created => None,
-        Receipt::Duplicate(owner) => Some(owner),
+        Receipt::Duplicate(owner) => Some(NotAdmitted::Owner(owner)),
+        Receipt::WaitsForItself(path) => Some(NotAdmitted::Cycle(path)),
     };
-    Ok(Answer::Receipts(submitted.receipts.into_iter().map(owner).collect(), submitted.lost))
+    Ok(Answer::Receipts(submitted.receipts.into_iter().map(why).collect(), submitted.lost))
 }
 
 fn json(returned: Returned) -> Option<Vec<u8>> {

@@ -96,6 +96,11 @@ pub(crate) enum Step {
         queue: u8,
         paused: bool,
     },
+    Resize {
+        queue: u8,
+        lane: u8,
+        width: u16,
+    },
     Delete {
         queue: u8,
         tasks: Vec<u16>,

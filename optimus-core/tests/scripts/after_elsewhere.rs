@@ -57,6 +57,48 @@ async fn a_task_waits_for_one_of_another_queue(bench: Bench) {
     there.assert_nobody_waits().await;
 }
 
+const HOUR_MS: u64 = 3_600_000;
+
+async fn a_tie_whose_drop_was_lost_ends_after_some_hours(bench: Bench) {
+    let (there, here) = two(bench).await;
+    let first = there.add(0, there_is(&there)).await;
+    let waits = here.add_after(0, job(), after(&first)).await;
+    let gone = here.add_after(0, job(), after(&first)).await;
+    here.relay_all(1).await;
+    // The effect of the cancel is lost.
+    here.at(2).cancel(&gone).await.unwrap();
+    let () = here.raw(cmd("DEL").arg(here.key("outbox:there")).arg(here.key("outboxes"))).await;
+    there.relay(HOUR_MS).await;
+    let ties = async || there.field("ties", &first.stored()).await.unwrap_or_default();
+    assert_eq!(ties().await.split(' ').count(), 2, "it is not asked yet");
+    there.relay(3 * HOUR_MS + 1).await;
+    assert_eq!(ties().await, format!("{}0@default", waits.stored()));
+    // The other one still waits, and is told.
+    there.worker(3 * HOUR_MS + 2, "w").await;
+    assert_eq!(succeed(&there, 3 * HOUR_MS + 2, 1).await, first);
+    there.relay_all(3 * HOUR_MS + 3).await;
+    assert_eq!(here.state(&waits).await, TaskState::Ready);
+    there.relay(3 * HOUR_MS + 4).await;
+    assert!(!there.names().await.contains(&"asked".to_owned()), "nothing is left");
+}
+
+async fn a_task_that_was_never_submitted_leaves_no_tie(bench: Bench) {
+    let (there, here) = two(bench).await;
+    let never = keyed(&there, "never");
+    let waits = here.add_after(0, job(), After::new([never])).await;
+    here.relay_all(1).await;
+    assert_eq!(there.field("ties", "job:never").await.map(|tie| tie.len()), Some(31));
+    // Its queue is gone, with the task and the outbox.
+    let names = here.names().await;
+    for name in names {
+        let () = here.raw(cmd("DEL").arg(here.key(&name))).await;
+    }
+    there.relay(3 * HOUR_MS + 2).await;
+    assert_eq!(there.field("ties", "job:never").await, None);
+    there.assert_nobody_waits().await;
+    drop(waits);
+}
+
 async fn a_success_that_was_before_is_found(bench: Bench) {
     let (there, here) = two(bench).await;
     let worker = optimus_core::WorkerId::from_stored("w");
@@ -264,6 +306,8 @@ async fn a_queue_for_whose_tasks_others_wait_is_not_retired(bench: Bench) {
 
 on_both![
     a_task_waits_for_one_of_another_queue,
+    a_tie_whose_drop_was_lost_ends_after_some_hours,
+    a_task_that_was_never_submitted_leaves_no_tie,
     a_success_that_was_before_is_found,
     the_answers_of_a_hundred_queues_come_at_once,
     late_and_repeated_relays_change_nothing,

@@ -60,8 +60,8 @@ async fn a_page_continues_after_the_last_one_while_tasks_come_and_go(bench: Benc
     let dead = mark_dead(&bench, 20).await;
     let seen = walk(&bench, TaskState::Dead, 5, async |page| match page {
         // The task of the cursor leaves, one before it leaves, and a new one arrives.
-        0 => bench.now().requeue(&dead[4]).await.unwrap(),
-        1 => bench.now().requeue(&dead[0]).await.unwrap(),
+        0 => drop(bench.now().requeue(&dead[4]).await.unwrap()),
+        1 => drop(bench.now().requeue(&dead[0]).await.unwrap()),
         _ => {
             let worker = bench.worker(900, "late").await;
             let lease = bench.take(900, &worker, u64::try_from(page).unwrap()).await;

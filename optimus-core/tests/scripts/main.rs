@@ -18,6 +18,7 @@ mod world_limits;
 
 use common::{acts, after, bench, dump, jobs, lanes, limits};
 
+mod after_cycle;
 mod after_elsewhere;
 mod after_end;
 mod after_here;
@@ -41,6 +42,7 @@ mod interrupt;
 mod lane_due;
 mod lane_operate;
 mod lane_order;
+mod lane_resize;
 mod lane_width;
 mod leave;
 mod limit_acquire;

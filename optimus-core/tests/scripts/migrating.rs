@@ -126,6 +126,7 @@ fn stores(
         "gates",
         "gate:limit:x",
         "limits",
+        "widths",
         "shut",
         "spent",
         "permits",

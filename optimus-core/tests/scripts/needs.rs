@@ -19,7 +19,7 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(15);
 
 fn is_newer<T>(answer: &Result<T, BrokerError>) -> bool {
-    matches!(answer, Err(BrokerError::Refused(Refusal::Newer, needs)) if needs == "6")
+    matches!(answer, Err(BrokerError::Refused(Refusal::Newer, needs)) if needs == "8")
 }
 
 async fn set_needs(bench: &Bench, needs: u32) {
@@ -33,7 +33,7 @@ async fn older_scripts_do_not_change_a_queue_of_newer_ones(bench: Bench) {
     let lease = bench.take(0, &worker, 1).await;
     bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await;
     let lease = bench.take(0, &worker, 2).await;
-    set_needs(&bench, 6).await;
+    set_needs(&bench, 8).await;
     let before = bench.dump().await;
 
     let late = bench.at(20_000);

@@ -55,6 +55,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("HSET $ledger:c1 3 5:", "slot 3 of c1"),
     ("HSET $ledger:c1 lost3 3", "slot lost3 of c1"),
     ("HINCRBY $meta dead_bytes 1", "dead tasks have"),
+    ("HSET $widths line 2", "scripts would not look at them"),
     ("HDEL $meta cancelled_bytes", "bytes, but 0 are counted"),
     ("ZREM $lane:line @waits", "is in no state|blocked tasks"),
     ("ZADD $lane:line -1 @waits", "have one of 1 permits"),

@@ -213,9 +213,9 @@ impl World {
                 broker.leave(queue, if idle { &self.idle } else { busy }).await.map(drop)
             }
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
-            "requeue" => broker.requeue_as(self.id_in(situation), "again").await,
+            "requeue" => broker.requeue_as(self.id_in(situation), "again").await.map(drop),
             "delete" => broker.delete_all(queue, &[self.id_in(situation)]).await.map(drop),
-            "pause" | "limit" | "acquire" | "repay" => {
+            "pause" | "limit" | "resize" | "acquire" | "repay" => {
                 self.limit_in(bench, script, situation).await
             }
             "interrupt" => broker.interrupt(queue, &self.idle).await,
@@ -322,7 +322,9 @@ impl World {
             }
             "fail" => {
                 let outcome = match situation {
-                    "retry" | "limited, retry" | "limited, shut" => FailureOutcome::Retry(ms(1)),
+                    "retry" | "limited, retry" | "limited, shut" | "resized, retry" => {
+                        FailureOutcome::Retry(ms(1))
+                    }
                     "dead" => FailureOutcome::Dead,
                     _ => FailureOutcome::Cancelled,
                 };

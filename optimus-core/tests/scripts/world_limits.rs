@@ -1,5 +1,7 @@
 //! The part of the world that has limits, and the calls that change limits.
 
+use std::num::NonZeroU16;
+
 use optimus_core::{
     Limit,
     broker::{Acquired, BrokerError},
@@ -19,6 +21,11 @@ impl World {
         let mut world = Self::build(bench).await;
         if situation.starts_with("limited") {
             world.limit_some(bench).await;
+        } else if situation.starts_with("resized") {
+            for (key, width) in [("wide", 1), ("line", 2)] {
+                let (broker, width) = (bench.at(5_000), NonZeroU16::new(width));
+                broker.resize(&bench.queue, key, width).await.expect("no newer program");
+            }
         }
         world
     }
@@ -43,7 +50,7 @@ impl World {
         assert_eq!(lent.unwrap(), Acquired::Granted);
     }
 
-    /// Calls a script that changes a gate, or that pauses the queue.
+    /// Calls a script that changes a gate or a lane, or that pauses the queue.
     pub(crate) async fn limit_in(
         &self,
         bench: &Bench,
@@ -52,6 +59,14 @@ impl World {
     ) -> Result<(), BrokerError> {
         let (broker, queue) = (bench.at(NOW), &bench.queue);
         match script {
+            "resize" => {
+                let (key, width) = match situation {
+                    "wider" => ("line", 2),
+                    "narrower" => ("wide", 1),
+                    _ => ("wide", 0),
+                };
+                broker.resize(queue, key, NonZeroU16::new(width)).await.map(drop)
+            }
             "pause" if situation == "limited on" => {
                 broker.pause_gate(queue, &named("r"), "me", "tests").await.map(drop)
             }

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 56] = [
+const NAMES: [&str; 58] = [
     "meta",
     "tasks",
     "blobs",
@@ -15,6 +15,7 @@ const NAMES: [&str; 56] = [
     "retry",
     "lane:",
     "lanes",
+    "widths",
     "unmet",
     "unmet_ended",
     "ties",
@@ -23,6 +24,7 @@ const NAMES: [&str; 56] = [
     "outbox:",
     "outboxes",
     "applied",
+    "asked",
     "asks",
     "giveups",
     "group:",

@@ -10,14 +10,19 @@ use super::{states::places, view::View};
 const HAS_PERMIT: i64 = -1;
 const IS_AWAY: i64 = -2;
 
+/// `widest` of a queue in which widths are set at run time, and of one in which they were.
+const WIDTHS_SET: u64 = 65_536;
+const WIDTHS_WERE_SET: u64 = 65_535;
+
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     let tasks = Tasks::of(view);
     if !tasks.lanes.is_empty() && view.meta("needs") < 2 {
         wrong.push("tasks have lanes, and older scripts would still change the queue".into());
     }
     let (mut waiting, mut blocked) = (BTreeSet::new(), 0);
+    let widths = Widths::of(view, wrong);
     for key in view.owners("lane:") {
-        let waits = check_lane(key, &scores(view, key), &tasks, wrong);
+        let waits = check_lane(key, &scores(view, key), &tasks, &widths, wrong);
         blocked += waits;
         if waits > 0 {
             waiting.insert(key.to_owned());
@@ -50,6 +55,7 @@ fn check_lane(
     key: &str,
     members: &BTreeMap<String, i64>,
     tasks: &Tasks,
+    set: &Widths,
     wrong: &mut Vec<String>,
 ) -> u64 {
     let mut widths = BTreeSet::new();
@@ -62,7 +68,10 @@ fn check_lane(
         let place = tasks.place(id);
         let blocks = lane.on_failure == LaneFailure::Block;
         let fits = match *at {
-            IS_AWAY => ["delayed", "retry"].contains(&place) && lane.width.get() > 1,
+            IS_AWAY => {
+                let is_wide = lane.width.get() > 1 || set.were_changed;
+                ["delayed", "retry"].contains(&place) && is_wide
+            }
             HAS_PERMIT => place != "cancelled" && (place != "dead" || blocks),
             at => at >= 0 && place.starts_with("lane:"),
         };
@@ -72,9 +81,13 @@ fn check_lane(
     }
     let permits = members.values().filter(|at| **at == HAS_PERMIT).count() as u64;
     let waits = members.values().filter(|at| **at >= 0).count() as u64;
-    // A lane whose tasks have several widths changes its width with each of them.
+    if let Some(width) = set.of.get(key) {
+        widths = BTreeSet::from([*width]);
+    }
+    // A lane whose tasks have several widths changes its width with each of them. One that was made
+    // narrower takes nothing back.
     if let (Some(width), 1) = (widths.first(), widths.len()) {
-        if permits > *width {
+        if permits > *width && !set.were_changed {
             wrong.push(format!("{permits} tasks of the lane {key:?} have one of {width} permits"));
         }
         if waits > 0 && permits < *width {
@@ -82,6 +95,26 @@ fn check_lane(
         }
     }
     waits
+}
+
+/// The widths that are set at run time.
+struct Widths {
+    of: BTreeMap<String, u64>,
+    /// Whether there are or were any.
+    were_changed: bool,
+}
+
+impl Widths {
+    fn of(view: &View<'_>, wrong: &mut Vec<String>) -> Self {
+        let set = view.pairs("widths").into_iter();
+        let of: BTreeMap<String, u64> =
+            set.map(|(key, width)| (key, width.parse().unwrap_or(0))).collect();
+        let widest = view.meta("widest");
+        if !of.is_empty() && (widest != WIDTHS_SET || view.meta("needs") < 7) {
+            wrong.push("widths of lanes are set, and scripts would not look at them".into());
+        }
+        Self { of, were_changed: widest >= WIDTHS_WERE_SET }
+    }
 }
 
 /// The lane that each record states, and where each task is.

@@ -67,6 +67,39 @@ on_both! {
         assert!(inspector.find(&key.queue("no {name}")).await.unwrap_err().is_invalid());
     }
 
+    async fn a_cancel_waits_for_the_end_if_it_is_to_be_confirmed(bench: Bench) {
+        let gate = Gate::new();
+        let builder = bench.worker().lease(LONG).concurrency(1).task_type::<Wait>();
+        let worker = bench.start(builder.task_type::<Double>().data(gate.clone()));
+        let running = bench.client.submit(Wait {}.call()).await.unwrap();
+        gate.began.wait_for(1).await;
+        let waiting = bench.client.submit(Wait {}.call()).await.unwrap();
+        assert_eq!(waiting.cancel().confirmed().await.unwrap(), TaskState::Cancelled);
+        let ended = bench.client.cancel(running.id()).confirmed().await.unwrap();
+        assert_eq!(ended, TaskState::Cancelled);
+        assert_eq!(running.status().await.unwrap(), TaskState::Cancelled);
+        assert_eq!(running.cancel().confirmed().await.unwrap(), TaskState::Cancelled, "a repeat");
+        let done = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+        done.ended().await.unwrap();
+        assert!(done.cancel().confirmed().await.unwrap_err().is_wrong_state());
+        worker.stop().await;
+    }
+
+    async fn a_task_is_cancelled_by_its_key(bench: Bench) {
+        let (client, key) = (&bench.client, Key::new("default", "double", "order-7"));
+        let none = client.cancel_key(&key).await.unwrap_err();
+        let text = none.to_string();
+        assert!(none.is_forgotten() && text.contains("default/double with biz id"), "{text}");
+        let call = || Double { number: 1 }.call().biz_id("order-7");
+        let first = client.submit(call()).await.unwrap();
+        assert_eq!(client.cancel_key(&key).await.unwrap(), CancelAnswer::Cancelled);
+        let second = client.submit(call()).await.unwrap();
+        assert_eq!(client.cancel_key(&key).confirmed().await.unwrap(), TaskState::Cancelled);
+        for handle in [first, second] {
+            assert_eq!(handle.status().await.unwrap(), TaskState::Cancelled);
+        }
+    }
+
     async fn many_are_cancelled_together_and_each_is_answered(bench: Bench) {
         let gate = Gate::new();
         let builder = bench.worker().lease(LONG).concurrency(4).task_type::<Wait>();

@@ -8,12 +8,13 @@ use std::time::Duration;
 use common::{
     Bench, Double, Gate,
     orders::{
-        Crew, LONG, Log, Reserve, SOON, asked, becomes, counts, done, doomed, others_run, reserve,
-        ship, slow, start, state, submit,
+        Crew, LONG, Log, Reserve, SOON, asked, asked_of, becomes, counts, done, doomed, others_run,
+        reserve, ship, slow, start, state, submit,
     },
 };
 use optimus_core::{
-    Counts, Due, Key, Prerequisite, PrerequisiteFailure, QueueName, Reason, Task, TaskState, key,
+    Counts, Due, Key, Prerequisite, PrerequisiteFailure, QueueName, Reason, Task, TaskId,
+    TaskState, key,
 };
 
 on_both! {
@@ -122,6 +123,51 @@ on_both! {
         }
         assert_eq!(crew.log.lines(), ["reserve o-18"]);
         crew.worker.stop().await;
+    }
+
+    async fn a_cancel_reaches_tasks_of_other_queues_at_once_and_without_a_worker(bench: Bench) {
+        let client = &bench.client;
+        let first = submit(&bench, reserve("o-17").queue("stock")).await;
+        let call = |order: &'static str, queue, former: &TaskId| {
+            let call = ship(order).queue(queue).after(former);
+            call.on_prerequisite_failure(PrerequisiteFailure::Cancel)
+        };
+        let second = submit(&bench, call("o-1", "parcels", first.id())).await;
+        let third = submit(&bench, call("o-2", "letters", second.id())).await;
+        let fourth = submit(&bench, call("o-3", "mail", third.id())).await;
+        for queue in ["parcels", "letters", "mail"] {
+            asked_of(&bench, queue).await;
+        }
+        assert_eq!(first.cancel().confirmed().await.unwrap(), TaskState::Cancelled);
+        for told in [&second, &third, &fourth] {
+            assert_eq!(state(told).await, TaskState::Cancelled);
+        }
+        // A requeue lets them wait again, and a delete is told as a cancel is.
+        client.requeue(first.id()).await.unwrap();
+        client.requeue(second.id()).await.unwrap();
+        assert_eq!(state(&second).await, TaskState::Blocked);
+        asked_of(&bench, "parcels").await;
+        client.delete(first.id()).await.unwrap();
+        assert_eq!(state(&second).await, TaskState::Cancelled);
+    }
+
+    async fn tasks_that_wait_for_each_other_are_refused_and_named(bench: Bench) {
+        let call = |order: &str, other: &str| {
+            let call = reserve(order).after(Key::of::<Reserve>(other));
+            call.outcome_ttl(LONG)
+        };
+        let first = submit(&bench, call("o-1", "o-2")).await;
+        let second = submit(&bench, call("o-2", "o-3")).await;
+        let problem = bench.client.submit(call("o-3", "o-1")).await.unwrap_err();
+        assert!(problem.is_cycle(), "{problem}");
+        assert_eq!(problem.task_ids(), [first.id().clone(), second.id().clone()]);
+        let text = problem.to_string();
+        let path = format!("{}, which waits for {}, which", first.id(), second.id());
+        assert!(text.contains("would wait for itself") && text.contains(&path), "{text}");
+        // Others of the same call are stored, and the biz id is free.
+        let calls = [call("o-3", "o-1"), reserve("o-3")];
+        let all = bench.client.submit_all(calls).await.unwrap_err();
+        assert!(all.first.is_cycle() && all.answers[1].is_ok());
     }
 
     async fn a_task_may_run_although_its_prerequisite_is_dead(bench: Bench) {

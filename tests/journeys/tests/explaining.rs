@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use common::{Bench, Double, Flaky, Gate as Opening, Wait};
 use optimus_core::{
-    Call, Due, Explanation, Gate, Key, Limit, Obstacle, Rate, Task, TaskHandle, TaskState, WorkerId,
+    Call, Due, Explanation, Gate, Key, Limit, Obstacle, QueueName, Rate, Task, TaskHandle, TaskId,
+    TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 
@@ -67,6 +68,21 @@ on_both! {
         assert_eq!((found.is_met, found.state), (false, TaskState::Ready));
         let text = format!("1. it waits until {} has succeeded, which is ready", first.id());
         assert!(why.to_string().starts_with(&text), "{why}");
+    }
+
+    async fn tasks_of_two_queues_that_wait_for_each_other_are_named(bench: Bench) {
+        let there = QueueName::new("there").unwrap();
+        let (first, second) = (TaskId::new(QueueName::new("here").unwrap()), TaskId::new(there));
+        let call = |id: &TaskId, former: &TaskId| {
+            Double { number: 1 }.call().queue(id.queue().as_str()).id(id.clone()).after(former)
+        };
+        let one = submit(&bench, call(&first, &second)).await;
+        assert!(!explain(&bench, &one).await.to_string().contains("itself"));
+        let other = submit(&bench, call(&second, &first)).await;
+        let text = explain(&bench, &one).await.to_string();
+        assert!(text.contains(&format!("it waits for {second}, which waits for it")), "{text}");
+        let cycle = Obstacle::Cycle { path: vec![first] };
+        assert!(explain(&bench, &other).await.obstacles.contains(&cycle));
     }
 
     async fn a_task_that_waits_for_a_rate_has_the_time_of_its_next_token(bench: Bench) {

@@ -273,6 +273,46 @@ on_both! {
         crew.worker.stop().await;
     }
 
+    async fn an_operator_changes_the_width_of_a_lane_while_its_tasks_run(bench: Bench) {
+        let crew = Crew::of(&bench, 8);
+        let calls = (0..6).map(|_| Wait {}.call().lane("shop"));
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        crew.gate.began.wait_for(1).await;
+        let shop = bench.client.lane("default", "shop");
+        let answer = shop.set_width(4).await.unwrap();
+        assert_eq!((answer.is_known, answer.was_set), (true, false));
+        crew.gate.began.wait_for(4).await;
+        assert_eq!((counts(&bench).await.working, counts(&bench).await.blocked), (4, 2));
+        assert!(shop.set_width(2).await.unwrap().was_set);
+        assert_eq!(shop.width().await.unwrap(), Some(2));
+        let lanes = bench.client.inspector().lanes("default", 9).await.unwrap();
+        assert_eq!(lanes[0].width_set.map(u16::from), Some(2));
+        assert_eq!((lanes[0].holders.len(), lanes[0].waiting), (4, 2), "nothing is taken back");
+        crew.gate.open.hit();
+        for handle in &handles {
+            done(handle).await;
+        }
+        assert!(shop.reset_width().await.unwrap().was_set);
+        assert_eq!(shop.width().await.unwrap(), None);
+        crew.worker.stop().await;
+    }
+
+    async fn a_lane_that_was_set_to_one_is_in_order(bench: Bench) {
+        bench.client.lane("default", "lane-1").set_width(1).await.unwrap();
+        let crew = Crew::of(&bench, 8);
+        let fails = |number| u32::from(number % 3 == 0);
+        let wide = |number| {
+            Step { lane: 1, number, fails: fails(number), dies: false }.call().lane_width(5)
+        };
+        let handles = bench.client.submit_all((0..12).map(wide)).await.unwrap();
+        for handle in &handles {
+            done(handle).await;
+        }
+        let verdict = Verdict::of(&crew.journal.lines().await);
+        assert_eq!(verdict.problems, [""; 0]);
+        crew.worker.stop().await;
+    }
+
     async fn a_lost_worker_gives_the_head_of_a_lane_back_to_its_front(bench: Bench) {
         let (broker, queue) = (bench.client.broker(), QueueName::new("default").unwrap());
         let calls = (0..3).map(|number| step(1, number));
@@ -319,6 +359,10 @@ on_both! {
 #[tokio::test]
 async fn a_lane_that_cannot_be_is_refused_before_anything_is_sent() {
     let bench = Bench::on_memory().await;
+    let shop = bench.client.lane("default", "shop").set_width(0).await.unwrap_err();
+    assert!(shop.is_invalid() && shop.to_string().contains("pause the lane"), "{shop}");
+    let empty = bench.client.lane("default", "").set_width(1).await.unwrap_err();
+    assert!(empty.is_invalid() && empty.to_string().contains("is empty"), "{empty}");
     let call = || Double { number: 1 }.call();
     for (call, remedy) in [
         (call().lane(""), "empty"),

@@ -92,11 +92,12 @@ scenes! {
 /// a read that was refused, so that its refusal ends the script. The next one needs a task that
 /// takes the result of a task with a biz id and without an outcome ttl, and the last one a call of
 /// several reports of which the lease of one belongs to another worker.
-const MADE_NOWHERE: [&str; 15] = [
+const MADE_NOWHERE: [&str; 16] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
     "redis.call('ZADD', many.key",
+    "return redis.call('ZRANGE', many.key",
     "redis.call('ZREM', many.key",
     "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
     "redis.call('EXISTS', unpack(outcome_keys))",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use optimus_core::{Prerequisite, QueueName, TaskId, TaskState};
 
 use super::{Place, Queue, Task};
+use crate::call::Wanted;
 
 pub(super) const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
@@ -13,6 +14,9 @@ const TIE_BYTES_MAX: usize = 1024;
 
 /// How many waiters the call of their prerequisite's success releases.
 const STRUCK_MAX: usize = 256;
+
+/// How many tasks a search for a cycle looks at.
+const WALK_MAX: usize = 64;
 
 /// What a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +136,42 @@ impl Queue {
         task.place = Place::Waits;
         self.has_after = true;
         true
+    }
+
+    /// Returns the tasks between a new task and itself, if it would wait for itself.
+    pub(super) fn cycle_of(&self, wanted: &Wanted, unmet: &[(usize, &str)]) -> Option<Vec<TaskId>> {
+        let own_mark = Task::new(0, wanted).mark();
+        let holder = |one: &Prerequisite| match one {
+            Prerequisite::Task(id) => Some(id.clone()),
+            one if Some(name_of(one)) == own_mark => Some(wanted.id.clone()),
+            Prerequisite::Key { .. } => {
+                let mark = self.marks.get(&name_of(one)).filter(|mark| !mark.done);
+                mark.map(|mark| mark.owner.clone())
+            }
+        };
+        let all: Vec<_> = wanted.after.iter().flat_map(|after| &after.prerequisites).collect();
+        let mut awaited: Vec<&Prerequisite> = unmet.iter().map(|(at, _)| all[*at]).collect();
+        // Each task with the way to it, in the order in which they are found.
+        let (mut walk, mut at) = (Vec::<Vec<TaskId>>::new(), 0);
+        let mut way = Vec::new();
+        loop {
+            for next in awaited.drain(..).filter_map(holder) {
+                if next == wanted.id {
+                    return Some(way);
+                } else if walk.len() < WALK_MAX && !walk.iter().any(|way| way.last() == Some(&next))
+                {
+                    walk.push([way.clone(), vec![next]].concat());
+                }
+            }
+            way.clone_from(walk.get(at)?);
+            at += 1;
+            let via = way.last().and_then(|id| self.tasks.get(id));
+            if let Some(Task { unmet: Some(unmet), after: Some(after), .. }) = via {
+                let marks = unmet.marks.bytes();
+                let places = marks.filter_map(|mark| MARKS.iter().position(|m| *m == mark));
+                awaited.extend(places.map(|place| &after.prerequisites[place]));
+            }
+        }
     }
 
     fn tie(&mut self, name: &str, waiter: String) {

@@ -56,7 +56,7 @@ impl Queue {
             ("paused", self.paused_since.unwrap_or(0)),
             ("watched_at", self.watched_at.unwrap_or(0)),
             ("lease_min", self.lease_min.unwrap_or(0)),
-            ("needs", if self.has_after { 4 } else { u64::from(self.widest > 0) * 2 }),
+            ("needs", self.needs()),
             ("widest", if self.widest > 1 { self.widest.into() } else { 0 }),
             ("posted", self.outbox.posted),
             ("places", self.places.unsigned_abs()),
@@ -67,6 +67,9 @@ impl Queue {
         }
         if let Some(since) = self.paused_since {
             picture.pair("paused", "", since);
+        }
+        for (lane, width) in &self.widths {
+            picture.pair("widths", lane, width);
         }
         if let Some((worker, due)) = &self.timer {
             picture.pair("meta", "timer", format_args!("{worker} {due}"));

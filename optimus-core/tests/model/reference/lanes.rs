@@ -1,8 +1,9 @@
 //! Lanes: at most so many tasks of a key have a permit, and the others wait in order.
 
-use optimus_core::{LaneFailure, TaskId};
+use optimus_core::{Lane, LaneFailure, TaskId};
 
 use super::{Place, Queue};
+use crate::answer::Answer;
 
 /// A lane of a queue with the tasks that leave it in one call.
 #[derive(Debug, Clone)]
@@ -14,6 +15,12 @@ pub(super) struct Leaving {
 
 /// How many tasks a call offers at most in addition to the permits that it frees.
 const WIDENED_MAX: usize = 16;
+/// How many tasks a call offers at most that sets a width.
+const OFFERED_MAX: usize = 128;
+
+/// The values of `widest` if widths are set, and after the last one was removed.
+const WIDTHS_SET: u32 = 65_536;
+const WIDTHS_WERE_SET: u32 = 65_535;
 
 /// Where a task is in its lane, as stored.
 const IS_AWAY: i64 = -2;
@@ -66,7 +73,7 @@ impl Queue {
             return true;
         }
         let is_calm = self.waiting(&lane.key).is_empty();
-        if is_calm && self.permits(&lane.key) < usize::from(lane.width.get()) {
+        if is_calm && self.permits(&lane.key) < self.width(&lane) {
             self.task(id).lane_at = Some(HAS_PERMIT);
             return true;
         }
@@ -113,7 +120,7 @@ impl Queue {
     /// A task that waits for its next attempt gives its permit back, if the lane has several.
     pub(super) fn step_aside(&mut self, id: &TaskId) {
         let lane = self.tasks[id].lane.as_ref();
-        if lane.is_some_and(|lane| lane.width.get() > 1) {
+        if lane.is_some_and(|lane| self.width(lane) > 1) {
             self.move_in_lane(id, Some(IS_AWAY));
         }
     }
@@ -126,7 +133,7 @@ impl Queue {
         if let Some(known) = self.leaving.iter_mut().find(|leaving| leaving.key == lane.key) {
             known.freed += freed;
         } else {
-            let width = usize::from(lane.width.get());
+            let width = self.width(&lane);
             self.leaving.push(Leaving { key: lane.key, width, freed });
         }
     }
@@ -138,18 +145,59 @@ impl Queue {
         let mut going = Vec::new();
         for Leaving { key, width, freed } in std::mem::take(&mut self.leaving) {
             let room = if freed > 0 { width.saturating_sub(self.permits(&key)) } else { 0 };
-            let room = room.min(freed + WIDENED_MAX);
-            for id in self.waiting(&key).into_iter().take(room) {
-                self.task(&id).lane_at = Some(HAS_PERMIT);
-                going.push(id);
-            }
-            if self.waiting(&key).is_empty() {
-                self.lanes_since.remove(&key);
-            }
+            going.extend(self.offer(&key, room.min(freed + WIDENED_MAX)));
         }
         for id in going {
             self.make_ready(now, &id, Some(now));
         }
         self.ready.len() - before
+    }
+
+    /// Gives up to this many permits to those who wait. Returns who gets one.
+    fn offer(&mut self, key: &str, room: usize) -> Vec<TaskId> {
+        let mut going = self.waiting(key);
+        going.truncate(room);
+        for id in &going {
+            self.task(id).lane_at = Some(HAS_PERMIT);
+        }
+        if self.waiting(key).is_empty() {
+            self.lanes_since.remove(key);
+        }
+        going
+    }
+
+    /// How many tasks of the lane may run at once. What is set wins.
+    fn width(&self, lane: &Lane) -> usize {
+        usize::from(self.widths.get(&lane.key).copied().unwrap_or(lane.width.get()))
+    }
+
+    /// An operator sets the width of a lane, or removes what was set.
+    pub(super) fn resize(&mut self, now: u64, key: &str, width: Option<u16>) -> Answer {
+        let before = self.widths.get(key).copied();
+        if let Some(width) = width {
+            self.widths.insert(key.to_owned(), width);
+            self.widest = WIDTHS_SET;
+        } else if self.widths.remove(key).is_some() && self.widths.is_empty() {
+            self.widest = WIDTHS_WERE_SET;
+        }
+        // Without a width that was set, the first task that waits decides.
+        let first = self.waiting(key).first().and_then(|id| self.tasks[id].lane.clone());
+        let width = first.map_or(0, |lane| self.width(&lane));
+        let room = width.saturating_sub(self.permits(key)).min(OFFERED_MAX);
+        let going = self.offer(key, room);
+        let more = going.len() == OFFERED_MAX && !self.waiting(key).is_empty();
+        for id in going {
+            self.make_ready(now, &id, Some(now));
+        }
+        Answer::Resized { before, more }
+    }
+
+    /// The version that older scripts must know.
+    pub(super) fn needs(&self) -> u64 {
+        match self {
+            Self { widest: WIDTHS_WERE_SET.., .. } => 7,
+            Self { has_after: true, .. } => 4,
+            _ => u64::from(self.widest > 0) * 2,
+        }
     }
 }

@@ -17,7 +17,10 @@ mod report;
 mod submit;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    num::NonZeroU16,
+};
 
 use optimus_core::{
     After, Lane, Lease, OnLost, QueueName, TaskId, TaskState, Token, WorkerId, broker::Refusal,
@@ -76,8 +79,11 @@ pub(crate) struct Queue {
     /// The lanes in which tasks wait, and since when.
     pub(crate) lanes_since: BTreeMap<String, u64>,
     /// The largest width of a lane that a stored task has had; 0 if none had a lane. After the
-    /// first one, older scripts must not change the queue.
-    pub(crate) widest: u16,
+    /// first one, older scripts must not change the queue. It has a value of its own if widths are
+    /// set, or were set.
+    pub(crate) widest: u32,
+    /// The widths of lanes that are set.
+    pub(crate) widths: BTreeMap<String, u16>,
     /// A task with prerequisites was stored, so older scripts must not change the queue.
     pub(crate) has_after: bool,
     /// Those who wait for a task, by the reference to it.
@@ -209,6 +215,7 @@ impl Queue {
             Call::Cancel { ids } => self.cancel_all(now, ids),
             Call::Requeue { id } => self.requeue(now, id),
             Call::Pause { paused } => self.pause(now, *paused),
+            Call::Resize { lane, width } => self.resize(now, lane, width.map(NonZeroU16::get)),
             Call::Delete { ids } => self.delete_all(now, ids),
             Call::Purge { keep, bytes, age_ms } => self.purge(now, *keep, *bytes, *age_ms),
             Call::Retire { idle_ms } => self.retire(now, *idle_ms),

@@ -199,6 +199,7 @@ impl Queue {
         let is_used = !self.tasks.is_empty()
             || !self.workers.is_empty()
             || !self.ties.is_empty()
+            || !self.widths.is_empty()
             || !self.outbox.effects.is_empty()
             || self.ledgers.values().any(is_kept);
         let ended_at =

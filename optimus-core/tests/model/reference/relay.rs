@@ -29,7 +29,13 @@ impl Queue {
     pub(super) fn write_posts(&mut self, now: u64, seen: Option<&Observed<'_>>) -> bool {
         let mut posting = std::mem::take(&mut self.outbox.posting);
         if let Some(seen) = seen {
-            posting.sort_by_key(|effect| seen.outbox.iter().rposition(|other| other == effect));
+            // The same effect may be posted more than once.
+            let mut last = seen.outbox[seen.outbox.len().saturating_sub(posting.len())..].to_vec();
+            posting.sort_by_cached_key(|effect| {
+                let place = last.iter().position(|other| other == effect)?;
+                last[place].clear();
+                Some(place)
+            });
         }
         let is_posted = !posting.is_empty();
         if is_posted && self.outbox.effects.is_empty() {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use optimus_core::{TaskId, broker::Refusal};
+use optimus_core::broker::Refusal;
 
 use super::{Place, Queue, Task, refused};
 use crate::{
-    answer::Answer,
+    answer::{Answer, NotAdmitted},
     call::{DueMs, SubmitCall, Wanted},
 };
 
@@ -20,7 +20,7 @@ const CLOCKS_AGREE_MS: u64 = 1_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     /// The call number and the answer of each slot.
-    pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<TaskId>>)>,
+    pub(crate) slots: BTreeMap<u64, (u64, Vec<Option<NotAdmitted>>)>,
     /// The gaps of lost calls of each slot: the last call before the gap, and the first call after
     /// it.
     pub(crate) lost: BTreeMap<u64, Vec<(u64, u64)>>,
@@ -102,14 +102,17 @@ impl Queue {
         wanted: &Wanted,
         unmet: &[(usize, &'static str)],
         stamp: Option<u64>,
-    ) -> Option<TaskId> {
+    ) -> Option<NotAdmitted> {
         if self.tasks.contains_key(&wanted.id) {
-            return Some(wanted.id.clone());
+            return Some(NotAdmitted::Owner(wanted.id.clone()));
         }
         let task = Task::new(now, wanted);
         let owner = task.mark().and_then(|mark| self.owner_of(&mark, now).cloned());
         if let Some(owner) = owner.filter(|owner| *owner != wanted.id) {
-            return Some(owner);
+            return Some(NotAdmitted::Owner(owner));
+        }
+        if let Some(path) = self.cycle_of(wanted, unmet) {
+            return Some(NotAdmitted::Cycle(path));
         }
         self.deleted.remove(&wanted.id);
         self.tasks.insert(wanted.id.clone(), task);
@@ -129,7 +132,7 @@ impl Queue {
             self.make_ready(now, &wanted.id, stamp);
         }
         let width = wanted.lane.as_ref().map_or(0, |lane| lane.width.get());
-        self.widest = self.widest.max(width);
+        self.widest = self.widest.max(width.into());
         None
     }
 }
@@ -144,7 +147,7 @@ impl Wanted {
 }
 
 impl Task {
-    fn new(now: u64, wanted: &Wanted) -> Self {
+    pub(super) fn new(now: u64, wanted: &Wanted) -> Self {
         Self {
             name: wanted.task(),
             priority: wanted.priority,

@@ -157,8 +157,13 @@ pub async fn others_run(bench: &Bench) {
 
 /// Waits until the other queues know who waits for their tasks.
 pub async fn asked(bench: &Bench) {
-    let (broker, default) = (bench.client.broker(), QueueName::new("default").unwrap());
-    let is_carried = async || broker.outgoing(&default).await.unwrap().is_empty();
+    asked_of(bench, "default").await;
+}
+
+/// Waits until what the tasks of a queue ask of others is carried.
+pub async fn asked_of(bench: &Bench, queue: &str) {
+    let (broker, queue) = (bench.client.broker(), QueueName::new(queue).unwrap());
+    let is_carried = async || broker.outgoing(&queue).await.unwrap().is_empty();
     eventually("the asks are carried", SOON, is_carried).await;
 }
 

@@ -60,10 +60,13 @@ pub(super) async fn after(actor: &Actor) {
     let deleted = submit(actor, 12, plain, wait(&first)).await;
     drop(submit(actor, 13, plain, or(Cancel, wait(&some(deleted.clone())))).await);
     drop(submit(actor, 14, plain, wait(&some(second))).await);
+    circle(actor, here, there).await;
     operate(actor, [(9, again), (11, gone), (12, deleted)]).await;
     if paused {
         actor.user.resume_queue(here).await;
     }
+    relay_some(actor, &names, 0).await;
+    reask(actor, here, SILENT_MS).await;
     relay_some(actor, &names, 0).await;
     actor.user.cancel_task(17, &stopped).await;
     sleep(ms(500)).await;
@@ -73,7 +76,7 @@ pub(super) async fn after(actor: &Actor) {
     let last = submit(actor, 16, |call| call.queue(there), wait(&first)).await;
     drop(submit(actor, 18, plain, wait(&first)).await);
     // Some tasks ask again before a relay has carried the effects.
-    reask(actor, there).await;
+    reask(actor, there, 61_000).await;
     relay_some(actor, &names, 0).await;
     actor.wait_for(16, last).await;
     relay_some(actor, &names, ASKED_MS).await;
@@ -81,6 +84,8 @@ pub(super) async fn after(actor: &Actor) {
 
 /// A time after which all have asked again, and have given up.
 const ASKED_MS: u64 = 3_600_000;
+/// A time after which a queue asks whether tasks elsewhere still wait.
+const SILENT_MS: u64 = 11_000_000;
 
 fn some(handle: Option<TaskHandle<u64>>) -> TaskId {
     let unknown = || TaskId::new(crate::queues::queue());
@@ -134,8 +139,20 @@ async fn operate(actor: &Actor, tasks: [(u64, Option<TaskHandle<u64>>); 3]) {
     }
 }
 
-async fn reask(actor: &Actor, queue: &QueueName) {
-    let now_ms = platform::now_ms() + 61_000;
+/// Two tasks that would wait for each other: the later one is refused. A third one waits elsewhere
+/// for a biz id that nobody gets.
+async fn circle(actor: &Actor, here: &QueueName, there: &QueueName) {
+    let key = |biz: &str| {
+        let (queue, task) = (here.clone(), "work".into());
+        After::new([Prerequisite::Key { queue, task, biz_id: biz.into() }])
+    };
+    drop(submit(actor, 26, |call| call.biz_id("c1"), key("c2")).await);
+    drop(submit(actor, 27, |call| call.biz_id("c2"), key("c1")).await);
+    drop(submit(actor, 28, |call| call.queue(there), key("c2")).await);
+}
+
+async fn reask(actor: &Actor, queue: &QueueName, ahead_ms: u64) {
+    let now_ms = platform::now_ms() + ahead_ms;
     drop(actor.user.client.broker().at(now_ms).reask(queue).await);
 }
 

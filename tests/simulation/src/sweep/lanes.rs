@@ -2,8 +2,11 @@
 
 use std::num::NonZeroU16;
 
-use optimus_core::{Call, Due, Error, Lane, PageCursor, Submission, Submit, TaskHandle, TaskState};
+use optimus_core::{
+    Call, Client, Due, Error, Lane, PageCursor, Submission, Submit, TaskHandle, TaskState,
+};
 use optimus_testkit::history::What;
+use tokio::time::sleep;
 
 use super::Actor;
 use super::steps::ms;
@@ -43,6 +46,7 @@ pub(super) async fn lanes(actor: &Actor) {
     for (number, takes_ms) in [(11, 20), (12, 600), (13, 0)] {
         drop(submit(actor, number, Work::new(number, Kind::Lasts(takes_ms)), &roomy).await);
     }
+    resize(actor).await;
     let late = Work::new(8, Kind::Lasts(0)).due(Due::In(ms(30)));
     drop(submit(actor, 8, late, &wide).await);
     drop(submit(actor, 9, Work::new(9, Kind::Fatal), &other).await);
@@ -60,6 +64,27 @@ pub(super) async fn lanes(actor: &Actor) {
     }
     actor.wait_for(10, cancelled).await;
     actor.wait_for(IN_ORDER[3], last).await;
+    reset(&actor.user.client, &["wide", "roomy", "other"]).await;
+}
+
+/// Makes a lane of two narrower, another one wider, and resets one.
+async fn resize(actor: &Actor) {
+    for (key, width) in [("wide", 1), ("roomy", 3), ("wide", 3), ("other", 2)] {
+        drop(actor.user.client.lane(queue(), key).set_width(width).await);
+    }
+    reset(&actor.user.client, &["wide"]).await;
+}
+
+/// Resets the widths of these lanes, until Redis has answered.
+async fn reset(client: &Client, keys: &[&str]) {
+    for key in keys {
+        for _ in 0..100 {
+            if client.lane(queue(), *key).reset_width().await.is_ok() {
+                break;
+            }
+            sleep(ms(100)).await;
+        }
+    }
 }
 
 async fn submit(

@@ -1,0 +1,100 @@
+//! A cancel that can also wait for the end of the task: [`CancelCall`].
+
+use std::future::IntoFuture;
+
+use futures_util::future::BoxFuture;
+
+use super::Client;
+use crate::{CancelAnswer, Error, id::TaskId, prerequisite_key::Key, state::TaskState};
+
+/// A cancel of one task; from [`Client::cancel`], [`Client::cancel_key`] or
+/// [`TaskHandle::cancel`](crate::TaskHandle::cancel). Awaited, it returns what was done at once.
+#[must_use = "a cancel does nothing until it is awaited"]
+#[derive(Debug)]
+pub struct CancelCall {
+    client: Client,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    Id(TaskId),
+    Key(Key),
+}
+
+impl Client {
+    /// Cancels a waiting task, or asks the worker of a running task to stop it. Returns which of
+    /// the two was done. [`confirmed`](CancelCall::confirmed) waits until the task has ended.
+    ///
+    /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
+    /// An `async` handler that does not end within 10 s is dropped. A handler that still returns
+    /// `Ok` has succeeded. Tasks that wait for this one, also in other queues, are told at once, as
+    /// their `on_prerequisite_failure` says.
+    ///
+    /// ```no_run
+    /// # async fn doc(client: optimus_core::Client, id: optimus_core::TaskId)
+    /// # -> Result<(), optimus_core::Error> {
+    /// use optimus_core::TaskState;
+    ///
+    /// match client.cancel(&id).confirmed().await? {
+    ///     TaskState::Cancelled => println!("it does not run, and never will"),
+    ///     state => println!("its handler was faster: {state}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no
+    /// data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
+    /// which is safe to repeat.
+    pub fn cancel(&self, id: &TaskId) -> CancelCall {
+        CancelCall { client: self.clone(), target: Target::Id(id.clone()) }
+    }
+
+    /// Cancels the task that has a biz id, as [`cancel`](Self::cancel) does.
+    ///
+    /// # Errors
+    /// As for [`cancel`](Self::cancel), and [`Error::is_forgotten`] if no task has the biz id.
+    pub fn cancel_key(&self, key: &Key) -> CancelCall {
+        CancelCall { client: self.clone(), target: Target::Key(key.clone()) }
+    }
+}
+
+impl CancelCall {
+    /// Cancels the task and waits until it has ended, through outages. Returns the state in which
+    /// it has ended: [`Cancelled`](TaskState::Cancelled), or
+    /// [`Success`](TaskState::Success) if its handler returned `Ok` nevertheless.
+    ///
+    /// A handler has 10 s to stop. If its worker has died, the end comes when the lease of the
+    /// worker is over.
+    ///
+    /// # Errors
+    /// As for [`Client::cancel`].
+    pub async fn confirmed(self) -> Result<TaskState, Error> {
+        let (client, id) = (self.client.clone(), self.id().await?);
+        match client.cancel_one(&id).await? {
+            CancelAnswer::Cancelled => Ok(TaskState::Cancelled),
+            CancelAnswer::AskedToStop => client.handle::<()>(id).ended().await,
+        }
+    }
+
+    async fn id(&self) -> Result<TaskId, Error> {
+        match &self.target {
+            Target::Id(id) => Ok(id.clone()),
+            Target::Key(key) => {
+                let found = self.client.inspector().find(key).await?;
+                found.ok_or_else(|| Error::no_holder(key.to_string()))
+            }
+        }
+    }
+}
+
+impl IntoFuture for CancelCall {
+    type Output = Result<CancelAnswer, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.client.cancel_one(&self.id().await?).await })
+    }
+}

@@ -1,0 +1,113 @@
+//! A task that would wait for itself is not stored.
+
+use optimus_core::{After, Submission, Submit as _, TaskId, TaskState, broker::Receipt};
+
+use crate::{
+    acts::ids_of,
+    after::{after, keyed, waiting},
+    bench::Bench,
+    jobs::{job, ready},
+};
+
+/// A task with a biz id that waits for the holders of others.
+fn link(bench: &Bench, biz_id: &str, others: &[&str]) -> Submission {
+    let others: Vec<_> = others.iter().map(|other| keyed(bench, other)).collect();
+    waiting(job().biz_id(biz_id), After::new(others))
+}
+
+async fn add(bench: &Bench, tasks: Vec<Submission>) -> (Vec<TaskId>, Vec<Receipt>) {
+    let ids = ids_of(&tasks);
+    let receipts = bench.submit(0, &tasks).await;
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    (ids, receipts)
+}
+
+async fn the_later_of_two_tasks_that_wait_for_each_other_is_refused(bench: Bench) {
+    let (first, receipts) = add(&bench, vec![link(&bench, "a", &["b"])]).await;
+    assert_eq!(receipts, [Receipt::Created]);
+    let (later, receipts) = add(&bench, vec![link(&bench, "b", &["x", "a"])]).await;
+    assert_eq!(receipts, [Receipt::WaitsForItself(first.clone())]);
+    assert_eq!(bench.state(&later[0]).await, TaskState::Forgotten);
+    // Its biz id is free, and it was not counted.
+    assert_eq!(bench.now().counts(&bench.queue).await.unwrap().blocked, 1);
+    let (holder, receipts) = add(&bench, vec![ready(job().biz_id("b"))]).await;
+    assert_eq!(receipts, [Receipt::Created]);
+    assert_eq!(bench.state(&holder[0]).await, TaskState::Ready);
+}
+
+async fn a_longer_way_is_named_in_its_order(bench: Bench) {
+    let tasks = vec![
+        link(&bench, "a", &["b", "other"]),
+        link(&bench, "b", &["side", "c"]),
+        link(&bench, "side", &["end"]),
+    ];
+    let (ids, _) = add(&bench, tasks).await;
+    let (_, receipts) = add(&bench, vec![link(&bench, "c", &["a"])]).await;
+    assert_eq!(receipts, [Receipt::WaitsForItself(ids[..2].to_vec())]);
+}
+
+async fn tasks_of_one_call_are_decided_in_their_order(bench: Bench) {
+    let tasks = || {
+        vec![
+            link(&bench, "a", &["b"]),
+            link(&bench, "b", &["c"]),
+            link(&bench, "c", &["a"]),
+            link(&bench, "d", &["a", "c"]),
+        ]
+    };
+    let (ids, receipts) = add(&bench, tasks()).await;
+    let created = Receipt::Created;
+    let refused = Receipt::WaitsForItself(ids[..2].to_vec());
+    assert_eq!(receipts, [created.clone(), created.clone(), refused, created]);
+}
+
+async fn a_call_that_is_sent_again_has_the_same_answer(bench: Bench) {
+    add(&bench, vec![link(&bench, "a", &["b"])]).await;
+    let tasks = [link(&bench, "b", &["a"])];
+    let first = bench.send(1, 9, &tasks).await.unwrap();
+    let before = bench.dump().await;
+    assert_eq!(bench.send(2, 9, &tasks).await.unwrap(), first);
+    assert!(matches!(&first[..], [Receipt::WaitsForItself(path)] if path.len() == 1));
+    bench.assert_unchanged(&before).await;
+}
+
+async fn a_task_for_which_others_wait_may_wait_for_a_third(bench: Bench) {
+    add(&bench, vec![link(&bench, "a", &["c"]), link(&bench, "b", &["c"])]).await;
+    let (third, _) = add(&bench, vec![ready(job().biz_id("d"))]).await;
+    let task = waiting(job().biz_id("c"), after(&third[0]));
+    let (_, receipts) = add(&bench, vec![task]).await;
+    assert_eq!(receipts, [Receipt::Created]);
+}
+
+async fn a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id(bench: Bench) {
+    let id = TaskId::new(bench.queue.clone());
+    let (first, _) = add(&bench, vec![waiting(job().biz_id("a"), after(&id))]).await;
+    let given = job().id(id).into_submission().expect("the id is of no other queue");
+    let (_, receipts) = add(&bench, vec![given.waiting_for(after(&first[0]))]).await;
+    assert_eq!(receipts, [Receipt::WaitsForItself(first)]);
+}
+
+async fn a_very_long_way_is_not_walked(bench: Bench) {
+    let name = |at: usize| format!("b{at}");
+    let chain = |count: usize| {
+        let link = |at| link(&bench, &name(at), &[&name(at + 1)]);
+        (0..count).map(link).collect::<Vec<_>>()
+    };
+    let (ids, _) = add(&bench, chain(64)).await;
+    let (_, receipts) = add(&bench, vec![link(&bench, "b64", &["b1"])]).await;
+    assert_eq!(receipts, [Receipt::WaitsForItself(ids[1..].to_vec())], "63 tasks");
+    let (_, receipts) = add(&bench, vec![link(&bench, "b64", &["x"])]).await;
+    assert_eq!(receipts, [Receipt::Created]);
+    let (_, receipts) = add(&bench, vec![link(&bench, "x", &["b0"])]).await;
+    assert_eq!(receipts, [Receipt::Created], "65 tasks are more than a call walks");
+}
+
+on_both![
+    the_later_of_two_tasks_that_wait_for_each_other_is_refused,
+    a_longer_way_is_named_in_its_order,
+    tasks_of_one_call_are_decided_in_their_order,
+    a_call_that_is_sent_again_has_the_same_answer,
+    a_task_for_which_others_wait_may_wait_for_a_third,
+    a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id,
+    a_very_long_way_is_not_walked,
+];
