@@ -8,7 +8,7 @@ use optimus_testkit::{Proc, RedisServer, eventually};
 
 use crate::common::{
     Bench,
-    steps::{Journal, Step, Verdict},
+    steps::{Journal, Step, Verdict, step},
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -97,6 +97,55 @@ async fn runs_in_order(size: Size) {
     assert!(lanes.is_empty(), "an empty lane leaves no key: {lanes:?}");
 }
 
+/// The most bytes that a waiting task of a lane takes beside its record.
+const WAITING_BYTES_MAX: u64 = 150;
+
+/// One tenant has submitted many tasks, and then ten others ten each. Each of the ten starts within
+/// the first two turns of the claims.
+async fn tenants_start_at_once(many: u32) {
+    let redis = RedisServer::start();
+    let bench = Bench::at(&redis.url()).await;
+    let mut raw = bench.raw().await;
+    let mut numbers = 0..many;
+    loop {
+        let calls: Vec<_> = numbers.by_ref().take(10_000).map(|number| step(0, number)).collect();
+        if calls.is_empty() {
+            break;
+        }
+        bench.client.submit_all(calls).await.unwrap();
+    }
+    let lane = bench.key("default", "lane:lane-0");
+    let bytes = raw.run(&format!("MEMORY USAGE {lane} SAMPLES 0")).await.remove(0);
+    let bytes: u64 = String::from_utf8(bytes).unwrap().parse().unwrap();
+    let each = bytes / u64::from(many);
+    assert!(each <= WAITING_BYTES_MAX, "{each} bytes for each waiting task");
+    let few = (1..=10).flat_map(|tenant| (0..10).map(move |number| step(tenant, number)));
+    bench.client.submit_all(few).await.unwrap();
+    let journal = Journal::new();
+    let worker = bench.worker().task_type::<Step>().data(journal.clone()).concurrency(16);
+    let (worker, begun) = (bench.start(worker), Instant::now());
+    let all_started = async || {
+        let first = journal.begun().await;
+        (1..=10).all(|tenant| first.contains(&format!("{tenant} 0")))
+    };
+    eventually("each tenant has started", SOON, all_started).await;
+    let took = begun.elapsed();
+    let first: Vec<String> = journal.begun().await.into_iter().take(2 * 16).collect();
+    for tenant in 1..=10 {
+        assert!(first.contains(&format!("{tenant} 0")), "tenant {tenant} waits: {first:?}");
+    }
+    println!(
+        "beside {many} tasks, ten tenants started within {took:.1?} and the first 32 starts; \
+              a waiting task takes {each} bytes beside its record"
+    );
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_tenants_start_at_once_beside_one_with_many_tasks() {
+    tenants_start_at_once(5_000).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_task_overtakes_another_of_its_lane_while_workers_come_and_go() {
     runs_in_order(Size { lanes: 50, steps: 40, within: SOON }).await;
@@ -104,6 +153,12 @@ async fn no_task_overtakes_another_of_its_lane_while_workers_come_and_go() {
 
 mod long {
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "minutes; cargo xtask scale runs it"]
+    async fn ten_tenants_start_at_once_beside_one_with_a_million_tasks() {
+        tenants_start_at_once(1_000_000).await;
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "minutes; cargo xtask scale runs it"]
