@@ -8,6 +8,7 @@ mod check;
 mod install;
 mod model;
 mod mutants;
+mod older;
 mod redis;
 mod releases;
 mod scale;
@@ -38,6 +39,7 @@ const COMMANDS: &[Command] = &[
     mutants::COMMAND,
     simulate::COMMAND,
     scale::COMMAND,
+    older::COMMAND,
     redis::COMMAND,
 ];
 

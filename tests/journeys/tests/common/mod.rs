@@ -9,7 +9,7 @@ pub mod server_pair;
 pub mod steps;
 pub mod sums;
 
-use std::{env, time::Duration};
+use std::{env, path::Path, time::Duration};
 
 pub use raw::Raw;
 
@@ -86,7 +86,12 @@ impl Bench {
     /// Starts this test binary as another process, which runs one of its ignored tests with this
     /// bench.
     pub fn child(&self, test: &str) -> ProcBuilder {
-        Proc::program(env::current_exe().unwrap())
+        self.child_of(env::current_exe().unwrap(), test)
+    }
+
+    /// Returns a process that runs a test of another test program, on the same store.
+    pub fn child_of(&self, program: impl AsRef<Path>, test: &str) -> ProcBuilder {
+        Proc::program(program)
             .arg(test)
             .arg("--exact")
             .arg("--ignored")

@@ -12,6 +12,7 @@ mod failovers;
 mod held;
 mod lanes;
 mod limits;
+mod older;
 mod poison;
 mod shares;
 mod spinner;
