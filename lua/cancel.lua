@@ -34,6 +34,7 @@ local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
+local leaves = leaves_of(meta)
 queue.flow = flow
 for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
@@ -55,6 +56,7 @@ for _, id in ipairs(asked) do
     end
     drop_from_lane(moves, headers[#waiting], id)
     drop_from_gates(drops, headers[#waiting], id)
+    drop_from_gather(leaves, drops.gone, headers[#waiting], id)
     local has_gone = moves.gone[id] or drops.gone[id]
     if not state and not has_gone and not redis.call('ZSCORE', priority, id) then
       in_ready[#in_ready + 1] = id
@@ -67,6 +69,7 @@ for i, id in ipairs(waiting) do
 end
 pass_permits(moves)
 read_drops(drops)
+read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
@@ -103,4 +106,5 @@ end
 write_ends(queue, endings, now)
 write_moves(moves, now)
 write_drops(drops)
+write_leaves(leaves, now)
 return flow and with_out(reply, flow) or reply

@@ -104,7 +104,7 @@ elseif passed then
   goes_on = #entries > from_ready
   more = goes_on
 elseif not is_usual then
-  local mixed_ids, _, limited = seldom()
+  local mixed_ids, _, limited, gathered = seldom()
   if is_limited then
     mixed_ids = limited()
   end
@@ -114,7 +114,8 @@ elseif not is_usual then
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
     skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
     has_tombstones = has_tombstones, tasks = tasks,
-    has_lanes = version >= NEEDS_OF_LANES }
+    has_lanes = version >= NEEDS_OF_LANES,
+    gathered = version >= NEEDS_OF_GATHER and gathered }
   ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, records, not_before =
     mixed_ids(queue, entries, want, now)
 else

@@ -32,7 +32,7 @@ local states, open, left = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
 local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
-local drops = drops_of(meta)
+local drops, leaves = drops_of(meta), leaves_of(meta)
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
 for _, id in ipairs(asked) do
   local state = states[id]
@@ -56,7 +56,7 @@ local flow = flow_of_ends(meta, needs)
 if flow then
   sides[#sides + 1] = flow.base .. 'unmet_ended'
 end
-local freed = freed_by(meta, tasks, sides, ids, moves, flow, drops)
+local freed = freed_by(meta, tasks, sides, ids, moves, flow, drops, leaves)
 for _, id in ipairs(unranked) do
   if not moves.gone[id] and not drops.gone[id] then
     in_ready[#in_ready + 1] = id
@@ -64,6 +64,7 @@ for _, id in ipairs(unranked) do
 end
 pass_permits(moves)
 read_drops(drops)
+read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('ZCARD', deleted)
 redis.call('HGET', meta, 'tombstones')
@@ -100,6 +101,7 @@ if waiting then
 end
 write_moves(moves, now)
 write_drops(drops)
+write_leaves(leaves, now)
 if flow then
   flow.write(now)
 end

@@ -137,8 +137,8 @@ local function list_working()
   end
 end
 
--- Reads the tasks that wait in lanes, or by classes for gates. The one that waits longest comes
--- first. Returns whether the page has room for more.
+-- Reads the tasks that wait in lanes, by classes for gates, or by keys for runs. The one that waits
+-- longest comes first. Returns whether the page has room for more.
 local function list_waiting(index, kind, mark)
   local lanes, first, last_id, lane_name = string.sub(meta, 1, -5) .. index, 0, nil, nil
   if tonumber(place) then
@@ -152,7 +152,7 @@ local function list_waiting(index, kind, mark)
   local names = redis.call('ZRANGE', lanes, first, first + most, 'WITHSCORES')
   for i = 1, #names, 2 do
     local lane = key_of(meta, kind, names[i])
-    local from = kind == 'lane' and redis.call('ZCOUNT', lane, '-inf', '(0') or 0
+    local from = kind ~= 'wait' and redis.call('ZCOUNT', lane, '-inf', '(0') or 0
     local rank = last_id and redis.call('ZRANK', lane, last_id)
     from, last_id = rank and math.max(from, rank + 1) or from, nil
     for _, id in ipairs(redis.call('ZRANGE', lane, from, from + most - 1)) do
@@ -167,7 +167,7 @@ local function list_waiting(index, kind, mark)
   return true
 end
 
--- Tasks that wait for their prerequisites come after those in lanes and for gates, in no order. A
+-- Tasks that wait for their prerequisites come after all others, in no order. A
 -- scan returns each task that stays, and possibly a few more than it was asked for.
 local function list_unmet()
   local from = place and string.match(place, '^u(%d+)$') or '0'
@@ -209,15 +209,21 @@ if state == 'ready' then
   end
 elseif state == 'blocked' then
   local begin = place and string.sub(place, 1, 1) or ''
-  if begin == 'g' then
+  if begin == 'g' or begin == 'r' then
     place = string.sub(place, 2)
   end
-  local is_open = begin == 'u' or begin == 'g' or list_waiting('lanes', 'lane', '')
-  if is_open and begin ~= 'u' then
+  local is_open = begin ~= '' and string.find('ugr', begin) or list_waiting('lanes', 'lane', '')
+  if is_open and begin ~= 'u' and begin ~= 'r' then
     if begin ~= 'g' then
       place, member = nil, nil
     end
     is_open = list_waiting('waits', 'wait', 'g')
+  end
+  if is_open and begin ~= 'u' then
+    if begin ~= 'r' then
+      place, member = nil, nil
+    end
+    is_open = list_waiting('gathers', 'gather', 'r')
   end
   if is_open and (begin == 'u' or #rows == 0) then
     list_unmet()

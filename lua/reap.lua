@@ -76,7 +76,7 @@ queue.flow = flow_of_ends(meta, needs)
 local permits = permits_of(meta, ids)
 local endings = endings_of(queue, ids)
 local moves = moves_of(meta)
-local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
+local back, back_ranks, now_counts, now_histories, due = {}, ranks and {}, {}, {}, {}
 for i, id in ipairs(ids) do
   if records[i] then
     local header, failures, losses = header_of(records[i]), tries_of(counts[i])
@@ -97,6 +97,11 @@ for i, id in ipairs(ids) do
       note_end(endings, i, id, 'dead', history)
       state = 'dead'
       lane_report(moves, id, records[i], state)
+    elseif gathers_again(header, losses) then
+      -- The next claim lets it join those with which it runs.
+      state = 'delayed'
+      due[#due + 1] = whole(math.min(born_ms(id), now))
+      due[#due + 1] = id
     else
       back[#back + 1] = id
       if back_ranks then
@@ -110,6 +115,10 @@ for i, id in ipairs(ids) do
   end
 end
 pass_permits(moves)
+local delayed, later = string.sub(meta, 1, -5) .. 'delayed', 0
+if #due > 0 then
+  later = redis.call('ZCARD', delayed)
+end
 
 -- Writes.
 redis.call('ZREM', workers, '')
@@ -127,6 +136,10 @@ end
 write_ends(queue, endings, now)
 if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
+end
+if #due > 0 then
+  zadd_as_table(delayed, later, due)
+  due_at_latest(meta, wake, flags[3], tonumber(due[1]))
 end
 write_moves(moves, now)
 if permits then

@@ -29,8 +29,11 @@ local ids, hows = column(first_id, count, held), column(first_id + count, count,
 local ranks = priorities_of(priorities, ids)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
+local gathers = nil
 if needs >= NEEDS_OF_AFTER then
-  queue.flow = waiting()(meta, needs)
+  local flow_of_ends, gathers_again = waiting()
+  queue.flow = flow_of_ends(meta, needs)
+  gathers = needs >= NEEDS_OF_GATHER and gathers_again
 end
 local permits = permits_of(meta, ids)
 local later = redis.call('ZCARD', delayed)
@@ -65,6 +68,13 @@ for i = 1, #ids do
     end
     reply = reply == 'OK' and { 'OK' } or reply
     reply[#reply + 1] = held[i] .. '=cancelled'
+  elseif gathers and (how == 'head' or how == 'interrupted')
+    and gathers(header_of(records[i]), losses) then
+    -- The next claim lets it join those with which it runs.
+    local due_at = math.min(born_ms(id), now)
+    due[#due + 1] = whole(due_at)
+    due[#due + 1] = id
+    due_first = math.min(due_first or due_at, due_at)
   elseif how == 'head' or how == 'interrupted' then
     back[#back + 1] = id
     if back_ranks then

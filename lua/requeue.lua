@@ -53,8 +53,13 @@ local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
 local flow = again_of(meta, needs, id, header, now)
 local lane = type(header.n) == 'string' and key_of(meta, 'lane', header.n)
+local due_hint, later = nil, nil
 if flow and flow.is_blocked then
   is_ready = false
+elseif gathering_of('', header) then
+  -- The next claim lets it join those with which it runs.
+  is_ready, later = false, redis.call('ZCARD', delayed)
+  due_hint = redis.call('HGET', meta, 'due')
 elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
   joins = joins_of(meta)
   is_ready = join_lane(joins, header.n, width_of(header), id, true)
@@ -84,6 +89,10 @@ if joins then
 end
 if flow then
   write_again(flow, id, now)
+end
+if later then
+  zadd_as_table(delayed, later, { whole(now), id })
+  due_at_latest(meta, wake, due_hint, now)
 end
 if is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)

@@ -18,7 +18,7 @@ local waiters, blobs, ledgers, workers, wake = KEYS[15], KEYS[16], KEYS[17], KEY
 local deleted, lanes, unmet, unmet_ended, ties = KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24]
 local outboxes, applied, asks, giveups = KEYS[25], KEYS[26], KEYS[27], KEYS[28]
 local limits, paused, shut, spent, loans = KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33]
-local groups, widths, asked = KEYS[34], KEYS[35], KEYS[36]
+local groups, widths, asked, gathers = KEYS[34], KEYS[35], KEYS[36], KEYS[37]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -48,7 +48,7 @@ count('HLEN', { unmet, unmet_ended, applied })
 used = used + count('HLEN', { limits, paused, widths }) + count('ZCARD', { loans })
 count('LLEN', { ready, success, wake })
 count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes, asks, giveups, shut })
-count('ZCARD', { spent, asked })
+count('ZCARD', { spent, asked, gathers })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),

@@ -26,10 +26,11 @@
 --        option has named. `+` is in calls with members of groups, or tasks that take a result:
 --        older scripts must not change the queue. `%<first>:<last>;<gates>` has the names of the
 --        gates of these tasks, with line breaks between them; these come after the options so far.
---        `@<first>:<last>;<width>` and then a lane for each of these tasks are the lanes; they come
---        after all other options. Before all others come, for each prerequisite of a task,
---        `&<position>;<mark>;<queue>;<reference>`, queue being '' for this one; `&<position>;@;;`
---        if the task has a lane; and `&<position>;!;;<ms>` if it gives up
+--        `*<first>:<last>;<wait ms>:<max>:<task>:<key>` are tasks that run together; these come
+--        before the gates. `@<first>:<last>;<width>` and then a lane for each of these tasks are
+--        the lanes; they come after all other options. Before all others come, for each
+--        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
+--        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
 --        stored; or `<position>=*<ids>` for a task that would wait for itself, with the tasks
@@ -128,7 +129,8 @@ if options > 0 or may_exist then
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
     end
-    local _, read_options = seldom()
+    local _, read_options, _, gathered = seldom()
+    queue.gathered = gathered
     -- One `unpack` takes at most about 8,000 values.
     local given = {}
     for i = first_option, first_gate - 1 do

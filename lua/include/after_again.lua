@@ -31,7 +31,8 @@ local function again_of(meta, needs, id, header, now)
   flow.is_blocked = #open > 0
   if flow.is_blocked then
     local wait = tonumber(header.au)
-    begin_wait(flow, id, open, nil, type(header.n) == 'string', wait and now + wait, now)
+    local is_held_back = type(header.n or header.ga) == 'string'
+    begin_wait(flow, id, open, nil, is_held_back, wait and now + wait, now)
   end
   return flow
 end

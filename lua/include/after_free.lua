@@ -32,8 +32,8 @@ local function strike(flow, id, mark, result)
   return true
 end
 
--- A free task is ready, or waits for its due time. A task of a lane is due now, so the next claim
--- lets it join its lane. Reads the keys that `write_free` writes.
+-- A free task is ready, or waits for its due time. A task of a lane, or one that runs with others,
+-- is due now, so the next claim lets it join them. Reads the keys that `write_free` writes.
 local function read_free(flow, now)
   local base, ready = flow.base, {}
   flow.later = {}

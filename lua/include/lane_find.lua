@@ -1,17 +1,22 @@
--- lane_find: whether a task that is in no other place waits for its prerequisites or in its lane.
+-- lane_find: whether a task that is in no other place waits for its prerequisites, in its lane, or
+-- for a run with others.
 
 -- `keys` caches whether any task waits.
 local function is_blocked(keys, id)
   if redis.call('HEXISTS', string.sub(keys.meta, 1, -5) .. 'unmet', id) == 1 then
     return true
   end
+  local base = string.sub(keys.meta, 1, -5)
   if keys.is_any_blocked == nil then
-    keys.is_any_blocked = redis.call('ZCARD', string.sub(keys.meta, 1, -5) .. 'lanes') > 0
+    keys.is_any_blocked = redis.call('ZCARD', base .. 'lanes') > 0
+      or redis.call('ZCARD', base .. 'gathers') > 0
   end
   local header = keys.is_any_blocked and header_of(redis.call('HGET', keys.tasks, id)) or {}
-  if type(header.n) ~= 'string' then
-    return false
+  local key = type(header.n) == 'string' and key_of(keys.meta, 'lane', header.n)
+  if not key then
+    local run = gathering_of(base, header)
+    key = run and run.key
   end
-  local at = redis.call('ZSCORE', key_of(keys.meta, 'lane', header.n), id)
+  local at = key and redis.call('ZSCORE', key, id)
   return at and tonumber(at) >= 0
 end

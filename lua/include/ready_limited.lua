@@ -199,6 +199,9 @@ local function limited_ids(queue, entries, want, now)
     if due.joins then
       write_joins(due.joins, now)
     end
+    if due.write_gathered then
+      due.write_gathered()
+    end
     write_waits(gates)
     write_gates(gates)
     if #rest > 0 then

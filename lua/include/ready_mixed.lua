@@ -4,7 +4,7 @@
 local READ_MAX = 128
 
 -- Returns the due tasks of both kinds; those of them that are ready now, in one list with their
--- priorities; what lanes do with the others; and when the next task is due.
+-- priorities; what lanes and runs do with the others; and when the next task is due.
 local function due_now(queue, now)
   local delayed, next_delayed = due_in(queue.delayed, now)
   local retry, next_retry = due_in(queue.retry, now)
@@ -18,8 +18,14 @@ local function due_now(queue, now)
   if queue.has_lanes then
     all, joins = past_lanes(queue, all)
   end
+  local write_gathered
+  if queue.gathered then
+    local next_run
+    all, next_run, write_gathered = queue.gathered()(queue, all, now)
+    next_due = next_run and math.min(next_due or next_run, next_run) or next_due
+  end
   return { all = all, delayed = delayed, retry = retry, joins = joins,
-    ranks = priorities_of(queue.priorities, all) }, next_due
+    write_gathered = write_gathered, ranks = priorities_of(queue.priorities, all) }, next_due
 end
 
 -- Merges the first entries of the ready list with the ranked tasks. Reads more if most entries are
@@ -77,6 +83,9 @@ local function mixed_ids(queue, entries, want, now)
     end
     if due.joins then
       write_joins(due.joins, now)
+    end
+    if due.write_gathered then
+      due.write_gathered()
     end
     if started < #due.all then
       local rest = { unpack(due.all, started + 1) }

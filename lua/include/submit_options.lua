@@ -3,6 +3,8 @@
 
 -- The byte of `&`.
 local AFTER_MARK = 38
+-- The byte of `*`.
+local GATHER_MARK = 42
 
 local function leave_out(found, position, owner)
   found.taken[#found.taken + 1] = position .. '=' .. owner
@@ -180,6 +182,7 @@ local function read_options(queue, options, ids, now, may_exist)
     found.held = marks_of(queue.biz_keys)
   end
   local first, wait_for_prerequisites, write_waits = 1, nil, nil
+  local join_submitted, write_submitted
   if string.byte(options[1] or '') == AFTER_MARK then
     local read_prerequisites
     read_prerequisites, wait_for_prerequisites, write_waits, found.walking = queue.waiting()
@@ -188,6 +191,9 @@ local function read_options(queue, options, ids, now, may_exist)
   for i = first, #options do
     if options[i] == '+' then
       found.has_flow = tonumber(redis.call('HGET', queue.meta, 'needs') or 1) < NEEDS_OF_GROUPS
+    elseif string.byte(options[i]) == GATHER_MARK then
+      join_submitted, write_submitted = queue.gathered()
+      join_submitted(found, queue, options[i], ids, now)
     else
       read_option(queue, found, options[i], ids, now)
     end
@@ -236,6 +242,9 @@ local function read_options(queue, options, ids, now, may_exist)
     end
     if found.has_flow then
       redis.call('HSET', queue.meta, 'needs', NEEDS_OF_GROUPS)
+    end
+    if write_submitted then
+      write_submitted(found, queue)
     end
     if found.due_first then
       zadd_as_table(queue.delayed, size, found.later)

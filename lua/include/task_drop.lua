@@ -1,9 +1,10 @@
 -- task_drop: removes tasks without a success, with all their data.
 
 -- Reads every key that `write_drop` writes. Returns the keys of the biz ids that become free. The
--- tasks leave their lanes with `moves`, and the gates at which they wait with `drops`; nil if none
--- of them can wait. With `flow`, dependants learn of it, and the tasks stop waiting.
-local function freed_by(meta, tasks, sides, ids, moves, flow, drops)
+-- tasks leave their lanes with `moves`, the gates at which they wait with `drops`, and those with
+-- which they run with `leaves`; nil if none of them can wait. With `flow`, dependants learn of it,
+-- and the tasks stop waiting.
+local function freed_by(meta, tasks, sides, ids, moves, flow, drops, leaves)
   local freed = {}
   local records = #ids > 0 and redis.call('HMGET', tasks, unpack(ids)) or {}
   for i, id in ipairs(ids) do
@@ -18,6 +19,7 @@ local function freed_by(meta, tasks, sides, ids, moves, flow, drops)
     drop_from_lane(moves, header, id)
     if drops then
       drop_from_gates(drops, header, id)
+      drop_from_gather(leaves, drops.gone, header, id)
     end
     if biz and owns_mark(redis.call('GET', biz), id) then
       freed[#freed + 1] = biz

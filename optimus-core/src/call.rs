@@ -179,6 +179,14 @@ impl<T: Task, In> Call<T, In> {
         self
     }
 
+    /// Sets the key by which the call is gathered: only calls of one key run together. The
+    /// definition must [gather](crate::TaskOptions::gather) its calls. The key has 1 to 512 bytes
+    /// and no control characters; another key is refused at submit with [`Error::is_invalid`].
+    pub fn by(mut self, key: impl Into<String>) -> Self {
+        self.options.by = Some(key.into());
+        self
+    }
+
     /// Adds a header, and replaces an earlier one of the same name. A header is a text about the
     /// call, such as its tenant or trace, that is not an argument. It is stored with the task, and
     /// each attempt reads it with [`Context::header`](crate::Context::header).

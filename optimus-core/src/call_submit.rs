@@ -5,6 +5,7 @@ use std::any::TypeId;
 use crate::{
     Error, arguments,
     call::Call,
+    gather::Gather,
     headers,
     id::{QueueName, TaskId},
     lane::Lane,
@@ -31,6 +32,8 @@ impl<T: Task, In> Call<T, In> {
         let biz_id = self.filled("biz_id", self.options.biz_id.as_ref(), T::biz_id)?;
         let lane = self.filled("lane", self.options.lane.as_ref(), T::lane)?;
         self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
+        let by = self.filled("by", self.options.by.as_ref(), T::by)?;
+        let gather = Gather::of(T::NAME, by, lane.as_deref(), &options)?;
         let after = self.wait(&options, biz_id.as_deref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
         let returns_nothing = TypeId::of::<T::Output>() == TypeId::of::<()>();
@@ -73,6 +76,7 @@ impl<T: Task, In> Call<T, In> {
             options,
             biz_id,
             lane: lane.map(|key| Lane::of(key, &options)),
+            gather,
             member: None,
             after,
             limits,

@@ -6,8 +6,9 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
+    slice,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -38,6 +39,8 @@ pub struct Context {
 #[derive(Debug)]
 struct Inner {
     attempt: AttemptFacts,
+    /// The calls of the run, if they are gathered.
+    calls: OnceLock<Box<[TaskId]>>,
     cancelled: AtomicBool,
     stop: Notify,
     data: Arc<Data>,
@@ -115,6 +118,7 @@ impl Context {
         Self {
             inner: Arc::new(Inner {
                 attempt,
+                calls: OnceLock::new(),
                 cancelled,
                 stop,
                 data,
@@ -130,6 +134,21 @@ impl Context {
     /// Returns the task's id.
     pub fn id(&self) -> &TaskId {
         &self.inner.attempt.id
+    }
+
+    /// Returns the ids of the calls that this attempt runs, in their order. There are several only
+    /// if the definition [gathers](crate::TaskOptions::gather) its calls. The other methods then
+    /// tell about the first of them.
+    pub fn calls(&self) -> &[TaskId] {
+        let calls = self.inner.calls.get().map(|calls| &**calls);
+        calls.unwrap_or_else(|| slice::from_ref(self.id()))
+    }
+
+    /// Sets the calls of the run; for workers.
+    #[doc(hidden)]
+    pub fn set_calls(&self, calls: Vec<TaskId>) {
+        // A run is gathered once.
+        self.inner.calls.set(calls.into()).ok();
     }
 
     /// Returns the task's name, as it is stored.

@@ -35,6 +35,16 @@ pub struct TaskDefinition {
     options: fn() -> TaskOptions,
     required_data: fn() -> Vec<DataKey>,
     run: fn(&[u8], Context, Duration) -> Result<Running, RunError>,
+    check: fn(&[u8]) -> Result<(), RunError>,
+    run_all: fn(&[Vec<u8>], Context, Duration) -> RunningCalls,
+}
+
+/// A started attempt at the calls of a run.
+pub struct RunningCalls {
+    /// The attempt at those whose arguments fit; `None` if there are none.
+    pub running: Option<Running>,
+    /// The others, by their position.
+    pub undecodable: Vec<(usize, RunError)>,
 }
 
 inventory::collect!(TaskDefinition);
@@ -48,6 +58,8 @@ impl TaskDefinition {
             options: T::options,
             required_data: T::required_data,
             run: start::<T>,
+            check: |payload| decode::<T>(payload).map(drop),
+            run_all: start_all::<T>,
         }
     }
 
@@ -89,17 +101,61 @@ impl TaskDefinition {
     ) -> Result<Running, RunError> {
         (self.run)(payload, ctx, result_ttl)
     }
+
+    /// Returns whether the arguments can be decoded.
+    ///
+    /// # Errors
+    /// [`RunError::Undecodable`].
+    pub fn check(&self, payload: &[u8]) -> Result<(), RunError> {
+        (self.check)(payload)
+    }
+
+    /// Decodes the arguments of the calls of a run and starts an attempt at all of them, as
+    /// [`run`](Self::run) does for one.
+    pub fn run_all(
+        &self,
+        payloads: &[Vec<u8>],
+        ctx: Context,
+        result_ttl: Duration,
+    ) -> RunningCalls {
+        (self.run_all)(payloads, ctx, result_ttl)
+    }
+}
+
+fn decode<T: Task>(payload: &[u8]) -> Result<T, RunError> {
+    serde_json::from_slice(payload).map_err(RunError::Undecodable)
 }
 
 fn start<T: Task>(payload: &[u8], ctx: Context, result_ttl: Duration) -> Result<Running, RunError> {
-    let task: T = serde_json::from_slice(payload).map_err(RunError::Undecodable)?;
+    let task = decode::<T>(payload)?;
     Ok(Box::pin(async move {
         let output = task.run(ctx).await.map_err(RunError::Failed)?;
-        if TypeId::of::<T::Output>() == TypeId::of::<()>() || result_ttl.is_zero() {
-            return Ok(None);
-        }
-        arguments::encode(&output).map(Some).map_err(RunError::Unencodable)
+        encode::<T>(&output, result_ttl)
     }))
+}
+
+fn start_all<T: Task>(payloads: &[Vec<u8>], ctx: Context, result_ttl: Duration) -> RunningCalls {
+    let (mut calls, mut undecodable) = (Vec::with_capacity(payloads.len()), Vec::new());
+    for (position, payload) in payloads.iter().enumerate() {
+        match decode::<T>(payload) {
+            Ok(call) => calls.push(call),
+            Err(problem) => undecodable.push((position, problem)),
+        }
+    }
+    let running = (!calls.is_empty()).then(|| -> Running {
+        Box::pin(async move {
+            let output = T::run_all(calls, ctx).await.map_err(RunError::Failed)?;
+            encode::<T>(&output, result_ttl)
+        })
+    });
+    RunningCalls { running, undecodable }
+}
+
+fn encode<T: Task>(output: &T::Output, result_ttl: Duration) -> RunOutput {
+    if TypeId::of::<T::Output>() == TypeId::of::<()>() || result_ttl.is_zero() {
+        return Ok(None);
+    }
+    arguments::encode(output).map(Some).map_err(RunError::Unencodable)
 }
 
 #[cfg(test)]
@@ -168,6 +224,22 @@ mod tests {
         assert!(definition.type_name().ends_with("tests::Double"));
         assert_eq!(definition.options(), Double::options());
         assert_eq!(definition.required_data(), [DataKey::of::<u8>()]);
+    }
+
+    #[test]
+    fn an_attempt_at_many_calls_leaves_out_those_whose_arguments_do_not_fit() {
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        let ctx =
+            Context::new(AttemptFacts::first(id, Instant::now() + HOUR), Arc::new(Data::new()));
+        let double = TaskDefinition::of::<Double>();
+        let payloads = [r#"{"number":1}"#, "[]", r#"{"number":3}"#].map(Vec::from);
+        let RunningCalls { running, undecodable } = double.run_all(&payloads, ctx.clone(), HOUR);
+        let output = running.unwrap().now_or_never().expect("the handler awaits nothing");
+        assert_eq!(output.unwrap(), Some(b"6".to_vec()), "the result of the last call");
+        let [(1, problem)] = &undecodable[..] else { panic!("{undecodable:?}") };
+        assert!(matches!(problem, RunError::Undecodable(_)));
+        assert!(double.run_all(&payloads[1..2], ctx, HOUR).running.is_none());
+        assert!(double.check(&payloads[0]).is_ok() && double.check(&payloads[1]).is_err());
     }
 
     #[test]

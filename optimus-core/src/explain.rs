@@ -6,7 +6,7 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, LanePlace, WorkerLoad},
+    broker::{Broker, BrokerError, LanePlace, RunWait, WorkerLoad},
     explain_cycle::cycle_of,
     explanation::{Explanation, Obstacle},
     gate::Gate,
@@ -56,10 +56,11 @@ impl Inspector {
         let lane = record.as_ref().and_then(|record| record.lane.as_ref()).map(|lane| &*lane.key);
         let (broker, queue) = (&self.broker, id.queue());
         // The reads do not depend on each other, so they share the connection.
-        let (unmet, now_ms, place, limits, workers, (ahead, or_more)) = try_join!(
+        let (unmet, now_ms, place, run, limits, workers, (ahead, or_more)) = try_join!(
             unmet(broker, id, after),
             broker.now_ms(),
             place_in_lane(broker, id, lane),
+            run_of(broker, id, record.as_ref()),
             shut_gates(broker, queue, gates_of(record.as_ref(), lane)),
             broker.worker_loads(queue),
             place_in_queue(broker, id, found.state),
@@ -72,6 +73,9 @@ impl Inspector {
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));
         if let (Some(key), Some(LanePlace { holders, ahead })) = (lane, place) {
             obstacles.push(Obstacle::Lane { key: key.to_owned(), holders, ahead });
+        }
+        if let Some(RunWait { others, leader, due_ms }) = run {
+            obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });
         }
         obstacles.extend(limits.into_iter().map(Obstacle::Limit));
         let task = record.as_ref().map(|record| &*record.task);
@@ -201,6 +205,16 @@ async fn place_in_lane(
         Some(lane) => broker.lane_place(id, lane).await,
         None => Ok(None),
     }
+}
+
+/// The run for which the task waits with others.
+async fn run_of(
+    broker: &Broker,
+    id: &TaskId,
+    record: Option<&TaskRecord>,
+) -> Result<Option<RunWait>, BrokerError> {
+    let Some(TaskRecord { task, gather: Some(gather), .. }) = record else { return Ok(None) };
+    broker.run_wait(id, task, &gather.by).await
 }
 
 async fn place_in_queue(

@@ -81,6 +81,15 @@ pub enum Obstacle {
         /// How many other tasks of the lane come before it.
         ahead: u64,
     },
+    /// It runs together with others, and waits for them.
+    Run {
+        /// How many others wait.
+        others: u64,
+        /// The task that leads their run, which is about to start.
+        leader: Option<TaskId>,
+        /// When the run is due, if none leads it.
+        due: DateTime<Utc>,
+    },
     /// A limit lets no task start now, or is paused, or tasks of the queue wait for it.
     Limit(LimitDetails),
     /// No worker serves the queue.
@@ -136,6 +145,7 @@ impl Obstacle {
     fn ends(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::NotDue { at } | Self::NextDue { at } => Some(*at),
+            Self::Run { due, leader: None, .. } => Some(*due),
             Self::Limit(gate) => match &gate.shut {
                 Some(shut) => shut.until,
                 None => gate.next,
@@ -222,6 +232,15 @@ impl fmt::Display for Obstacle {
                 write!(f, "lane {key}: {} before it; ", tasks(*ahead, "is", "are"))?;
                 holders_text(holders, f)
             }
+            Self::Run { others, leader: Some(leader), .. } => {
+                write!(f, "it waits with {} for the run that {leader} leads", other_tasks(*others))
+            }
+            Self::Run { others, leader: None, due } => write!(
+                f,
+                "it waits with {} for their run, which is due at {}",
+                other_tasks(*others),
+                due.to_rfc3339()
+            ),
             Self::Limit(gate) => limit_text(gate, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),
@@ -244,6 +263,14 @@ fn tasks(count: u64, one: &str, many: &str) -> String {
         0 => format!("no task {one}"),
         1 => format!("1 task {one}"),
         _ => format!("{count} tasks {many}"),
+    }
+}
+
+fn other_tasks(count: u64) -> String {
+    match count {
+        0 => "no other task".into(),
+        1 => "1 other task".into(),
+        _ => format!("{count} other tasks"),
     }
 }
 
@@ -325,5 +352,21 @@ mod tests {
                 "no task is ready; 3 tasks are blocked"
             ]
         );
+    }
+
+    #[test]
+    fn a_task_that_gathers_names_its_run() {
+        let due = DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
+        let run = |others| Obstacle::Run { others, leader: None, due };
+        assert_eq!(
+            run(2).to_string(),
+            "it waits with 2 other tasks for their run, which is due at 2023-11-14T22:13:20+00:00"
+        );
+        let leader = TaskId::new(crate::id::QueueName::new("q").unwrap());
+        let expected = format!("it waits with 1 other task for the run that {leader} leads");
+        let led = Obstacle::Run { others: 1, leader: Some(leader), due };
+        assert_eq!(led.to_string(), expected);
+        assert_eq!(Explanation::of(vec![run(0)]).not_before, Some(due));
+        assert_eq!(Explanation::of(vec![led]).not_before, None);
     }
 }

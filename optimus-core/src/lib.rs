@@ -35,6 +35,7 @@ mod explain_cycle;
 mod explanation;
 mod flow;
 mod gate;
+mod gather;
 mod group;
 mod group_calls;
 mod group_list;
@@ -88,11 +89,12 @@ pub use self::{
     credentials::Credentials,
     data::{Data, DataKey},
     durability::Durability,
-    erased_task::{RunError, RunOutput, Running, TaskDefinition},
+    erased_task::{RunError, RunOutput, Running, RunningCalls, TaskDefinition},
     error::Error,
     explanation::{Explanation, Obstacle},
     flow::Flow,
     gate::Gate,
+    gather::Gather,
     group::{GroupProgress, Member},
     group_calls::{Group, group},
     group_results::{GroupResults, MemberEnd, MemberEnds},

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     after_options::{AfterOptions, CallAfter},
+    gather::Window,
     id::{QueueName, TaskId, validate_name},
     lane::LaneFailure,
     limit::Limit,
@@ -54,6 +55,7 @@ pub struct TaskOptions {
     pub(crate) limits: Limit,
     pub(crate) lane_limits: Limit,
     pub(crate) cost: u32,
+    pub(crate) gather: Option<Window>,
 }
 
 impl TaskOptions {
@@ -76,6 +78,7 @@ impl TaskOptions {
         limits: Limit::new(),
         lane_limits: Limit::new(),
         cost: 1,
+        gather: None,
     };
 
     /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
@@ -261,7 +264,8 @@ impl TaskOptions {
             }
         }
         let problem = self.after.problem().or_else(|| self.backoff.problem().map(Into::into));
-        problem.map_or(Ok(()), refuse)
+        let window = || self.gather.and_then(|window| window.problem(self.expires_in));
+        problem.or_else(window).map_or(Ok(()), refuse)
     }
 }
 
@@ -305,6 +309,7 @@ pub(crate) struct CallOptions {
     pub(crate) limit: Option<String>,
     pub(crate) lane_rate: Option<Rate>,
     pub(crate) cost: Option<u32>,
+    pub(crate) by: Option<String>,
     pub(crate) due: Due,
 }
 

@@ -7,12 +7,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    after::After, group::Member, lane::Lane, limit::TaskLimit, options::OnLost,
+    after::After, gather::Gather, group::Member, lane::Lane, limit::TaskLimit, options::OnLost,
     record_json::read_header, retry::Backoff,
 };
 
 /// The newest record version that this code reads.
-pub const RECORD_VERSION: u32 = 5;
+pub const RECORD_VERSION: u32 = 6;
 
 /// The length of a stamp.
 const STAMP_BYTES: usize = 8;
@@ -37,6 +37,8 @@ pub struct TaskRecord {
     pub biz_window: Option<Duration>,
     /// The lane, if it is in one.
     pub lane: Option<Lane>,
+    /// With which tasks it runs together.
+    pub gather: Option<Gather>,
     /// What it waits for before it may start.
     pub after: Option<After>,
     /// The group that counts it, if it is a member of one.

@@ -30,6 +30,7 @@ impl fmt::Debug for TaskRecord {
             biz_id,
             biz_window,
             lane,
+            gather,
             after,
             member,
             outcome_ttl,
@@ -53,6 +54,7 @@ impl fmt::Debug for TaskRecord {
             .field("biz_id", biz_id)
             .field("biz_window", biz_window)
             .field("lane", lane)
+            .field("gather", gather)
             .field("after", after)
             .field("member", member)
             .field("outcome_ttl", outcome_ttl)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
     gate::Gate,
+    gather::Gather,
     group::Member,
     headers::Headers,
     lane::{Lane, LaneFailure},
@@ -34,6 +35,10 @@ const AFTER_VERSION: u32 = 4;
 /// The lowest version that can run the records of members of a group, and of tasks that take a
 /// result: a worker that ignores the group would not report the result to it.
 const FLOW_VERSION: u32 = 5;
+
+/// The lowest version that can run the records of tasks that run together: a worker that ignores
+/// it would run each alone.
+const GATHER_VERSION: u32 = 6;
 
 /// The lowest version that can run the records of tasks with a limit: a worker that ignores the
 /// limit would not give its permit back.
@@ -96,6 +101,8 @@ pub(crate) struct Header<'a> {
     lane_width: Option<NonZeroU16>,
     #[serde(rename = "nb", default, skip_serializing_if = "Option::is_none")]
     lane_blocks: Option<u8>,
+    #[serde(rename = "ga", default, skip_serializing_if = "Option::is_none")]
+    gather: Option<String>,
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     prerequisites: Vec<String>,
     #[serde(rename = "ap", default, skip_serializing_if = "Option::is_none")]
@@ -182,6 +189,7 @@ impl<'a> Header<'a> {
             lane: lane.map(|lane| Cow::Borrowed(&*lane.key)),
             lane_width: lane.map(|lane| lane.width).filter(|width| *width > NonZeroU16::MIN),
             lane_blocks: lane.and_then(|lane| (lane.on_failure == LaneFailure::Block).then_some(1)),
+            gather: submission.gather.as_ref().map(Gather::stored),
             prerequisites: after.map_or_else(Vec::new, |after| {
                 after.prerequisites.iter().map(Prerequisite::reference).collect()
             }),
@@ -230,6 +238,7 @@ impl<'a> Header<'a> {
             biz_id: self.biz_id.map(Cow::into_owned),
             biz_window: self.biz_window_ms.map(Duration::from_millis),
             lane,
+            gather: read_gather(self.gather.as_deref())?,
             after,
             member,
             outcome_ttl: self.outcome_ttl_ms.map(Duration::from_millis),
@@ -250,7 +259,9 @@ impl<'a> Header<'a> {
 /// The lowest version that can run the record of the submission.
 fn version_of(submission: &Submission) -> u32 {
     let takes_a_result = submission.after.as_ref().is_some_and(|after| after.input.is_some());
-    if takes_a_result || submission.member.is_some() {
+    if submission.gather.is_some() {
+        GATHER_VERSION
+    } else if takes_a_result || submission.member.is_some() {
         FLOW_VERSION
     } else if submission.after.is_some() || submission.options.after.outcome_ttl.is_some() {
         AFTER_VERSION
@@ -306,6 +317,12 @@ fn read_member(group: Option<&str>, on_failure: Option<u8>) -> Result<Option<Mem
     let member = Member::from_stored(text, read_on_failure(on_failure));
     let unknown = || RecordError::Damaged(format!("the group {text:?} is not known"));
     member.map(Some).ok_or_else(unknown)
+}
+
+fn read_gather(stored: Option<&str>) -> Result<Option<Gather>, RecordError> {
+    let Some(text) = stored else { return Ok(None) };
+    let unknown = || RecordError::Damaged(format!("the gathering {text:?} is not known"));
+    Gather::from_stored(text).map(Some).ok_or_else(unknown)
 }
 
 fn write_backoff(backoff: Backoff) -> Option<String> {

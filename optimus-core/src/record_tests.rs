@@ -9,6 +9,7 @@ use crate::{
     after::{After, Prerequisite, PrerequisiteFailure},
     broker::SizeLimit,
     gate::Gate,
+    gather::Gather,
     group::Member,
     headers::Headers,
     id::{QueueName, TaskId},
@@ -30,6 +31,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         options,
         biz_id,
         lane: None,
+        gather: None,
         after: None,
         member: None,
         limits: Vec::new(),
@@ -81,6 +83,19 @@ fn only_a_record_with_a_lane_has_version_2_and_the_lane_is_read_back() {
     assert!(in_lane(Lane::new("a\tb")).check(up_to(2), 0).unwrap_err().is_invalid());
     let plain = TaskRecord::decode(b"{\"t\":\"charge\"}\n{}".to_vec()).unwrap();
     assert_eq!(plain.lane, None);
+}
+
+#[test]
+fn a_record_of_a_task_that_runs_with_others_has_version_6_and_is_read_back() {
+    let plain = || submission(TaskOptions::new(), None, b"{}".to_vec());
+    for by in ["", "user-\"7\": a"] {
+        let gather = Gather { by: by.into(), wait: Duration::from_secs(10), max: 500 };
+        let stored = stored(&plain().gathered(gather.clone()).in_lane(Lane::new("a")));
+        assert!(stored.starts_with(b"{\"v\":6,"), "{stored:?}");
+        assert_eq!(TaskRecord::decode(stored).unwrap().gather, Some(gather));
+    }
+    let damaged = TaskRecord::decode(b"{\"v\":6,\"t\":\"a\",\"ga\":\"10\"}\n".to_vec());
+    assert!(matches!(damaged, Err(RecordError::Damaged(_))));
 }
 
 #[test]

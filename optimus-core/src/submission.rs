@@ -6,6 +6,7 @@ use crate::{
     Error,
     after::{After, biz_id_problem},
     broker::SizeLimit,
+    gather::Gather,
     group::Member,
     headers::{self, Headers},
     id::{TaskId, validate_name},
@@ -41,6 +42,8 @@ pub struct Submission {
     pub(crate) options: TaskOptions,
     pub(crate) biz_id: Option<String>,
     pub(crate) lane: Option<Lane>,
+    /// With which tasks it runs together.
+    pub(crate) gather: Option<Gather>,
     pub(crate) after: Option<After>,
     /// The group that counts it, if it is a member of one.
     pub(crate) member: Option<Member>,
@@ -94,6 +97,12 @@ impl Submission {
     #[doc(hidden)]
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane: Some(lane), ..self }
+    }
+
+    /// Lets it run together with others; for tests.
+    #[doc(hidden)]
+    pub fn gathered(self, gather: Gather) -> Self {
+        Self { gather: Some(gather), ..self }
     }
 
     /// Lets it wait for other tasks; for tests.

@@ -43,8 +43,8 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// The value that a successful attempt returns. It is kept for `result_ttl` unless it is `()`.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The options that are made of the arguments: `biz_id`, `lane`, `after`. They can't be made
-    /// while an argument is not known.
+    /// The options that are made of the arguments: `biz_id`, `lane`, `by`, `after`. They can't be
+    /// made while an argument is not known.
     #[doc(hidden)]
     const TEMPLATES: &'static [&'static str] = &[];
 
@@ -64,6 +64,13 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
+    /// Returns the key by which the call is gathered, if the definition
+    /// [gathers](TaskOptions::gather) its calls: only calls of one key run together. `None`: all
+    /// calls of the task may.
+    fn by(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the tasks that must succeed before a call with this biz id may start, in addition to
     /// those of [`Call::after`]. It is not called for a call without a biz id.
     fn after(&self, _biz_id: &str) -> Vec<Key> {
@@ -78,6 +85,25 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
 
     /// Runs one attempt.
     fn run(self, ctx: Context) -> impl Future<Output = Result<Self::Output, BoxError>> + Send;
+
+    /// Runs one attempt at all calls of a run, if the definition [gathers](TaskOptions::gather) its
+    /// calls. Each call ends as this attempt does. By default the calls run one after the other,
+    /// and the last one has the result.
+    ///
+    /// [`Context::calls`] has their ids, in the same order. The rest of the context is that of the
+    /// first call.
+    fn run_all(
+        calls: Vec<Self>,
+        ctx: Context,
+    ) -> impl Future<Output = Result<Self::Output, BoxError>> + Send {
+        async move {
+            let mut last = Err("a run without calls".into());
+            for call in calls {
+                last = Ok(call.run(ctx.clone()).await?);
+            }
+            last
+        }
+    }
 
     /// Makes a call, not yet submitted: set options on it, then use a verb.
     fn call(self) -> Call<Self> {

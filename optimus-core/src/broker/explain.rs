@@ -47,7 +47,7 @@ pub struct QueueLoad {
     pub unmet: u64,
     /// Whether the queue has or had a task.
     pub is_used: bool,
-    /// The ms at which the first delayed task or retry is due.
+    /// The ms at which the first delayed task, retry or run is due.
     pub next_due_ms: Option<u64>,
     /// The records of some of the first ready tasks.
     pub first: Vec<Vec<u8>>,
@@ -172,6 +172,7 @@ impl Broker {
             get(&["HMGET", &keys.of("meta"), "blocked", "tombstones"]),
             first_due("delayed"),
             first_due("retry"),
+            first_due("gathers"),
             get(&["LRANGE", &keys.of("ready"), "0", "7"]),
             get(&["ZRANGE", &keys.of("priority"), "0", "7"]),
         ];
@@ -182,7 +183,7 @@ impl Broker {
         let counts = texts("HMGET", next()?)?;
         let count = |at: usize| counts.get(at).and_then(|text| text.parse::<f64>().ok()).map(whole);
         let mut due = Vec::new();
-        for first in [next()?, next()?] {
+        for first in [next()?, next()?, next()?] {
             let first = texts("ZRANGE", first)?;
             due.extend(first.get(1).and_then(|score| score.parse::<f64>().ok()).map(whole));
         }
@@ -229,7 +230,8 @@ impl Broker {
     }
 }
 
-fn text(value: redis::Value) -> Result<Option<String>, BrokerError> {
+/// Reads a text; `None` if there is none.
+pub(super) fn text(value: redis::Value) -> Result<Option<String>, BrokerError> {
     let bytes = reply::plain_bytes("a read", value)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -4,6 +4,7 @@
 //! `redis` crate.
 
 mod claim;
+mod collect;
 mod completion_wait;
 mod confirm;
 mod connection;
@@ -29,6 +30,7 @@ mod pulse;
 mod relay;
 mod reply;
 mod report;
+mod run_wait;
 mod script_call;
 mod script_refusal;
 mod scripts;
@@ -49,6 +51,7 @@ use tokio::time::Instant;
 pub use self::reply::Reply;
 pub use self::{
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
+    collect::Collected,
     completion_wait::{End, Ends, Returned},
     endpoint::Endpoint,
     error::BrokerError,
@@ -63,6 +66,7 @@ pub use self::{
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
+    run_wait::RunWait,
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,

@@ -25,15 +25,15 @@ impl fmt::Debug for Script {
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
 /// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
 /// wait for others. Includes after `within` are inside another such function: `limited`, which a
-/// claim needs if tasks wait for limits, and `walking`, for tasks that may wait for themselves.
-/// All that is inside braces is inside the function `rare`. So a usual call does not create these
-/// functions either.
+/// claim needs if tasks wait for limits, `gathered`, if tasks run together, and `walking`, for tasks
+/// that may wait for themselves. All that is inside braces is inside the function `rare`. So a
+/// usual call does not create these functions either.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
             $({ [$($shared:literal),* $(,)?]
                 $($part:ident [$($seldom:literal),* $(,)?]
-                    $(within $nested:ident [$($inner:literal),* $(,)?] -> $inner_given:literal)?
+                    $(within $nested:ident [$($inner:literal),* $(,)?] -> $inner_given:literal)*
                     -> $part_given:literal)*
             } -> $rare_given:literal)?
             $($group:ident [$($rare:literal),* $(,)?] -> $given:literal)*
@@ -55,7 +55,7 @@ macro_rules! scripts {
                                 "local function ", stringify!($nested), "()\n",
                                 $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
                                 "return ", $inner_given, "\nend\n",
-                            )?
+                            )*
                             "return ", $part_given, "\nend\n",
                         )*
                         "return ", $rare_given, "\nend\n",
@@ -85,7 +85,9 @@ scripts! {
             "script_version", "clock_stamp", "ready", "biz", "due_next", "key_as_table",
             "submit_options", "ledger_lost",
         ]
-            -> "add_ready, read_options, lost_with"
+            within gathered ["gather", "gather_join", "gather_submit"]
+                -> "join_submitted, write_submitted"
+            -> "add_ready, read_options, lost_with, gathered"
         laned ["script_version", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
         gated ["script_version", "limited", "gate_join"] -> "join_gates, write_gate_joins"
         waiting [
@@ -110,13 +112,17 @@ scripts! {
                 "key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited",
             ]
                 -> "limited_ids"
-            -> "mixed_ids, repeated_claim, limited"
+            within gathered ["gather", "gather_again", "gather_join", "gather_due"] -> "gathered_of"
+            -> "mixed_ids, repeated_claim, limited, gathered"
         gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
             -> "passing"
     } -> "seldom, gated, plain_ids, with_records, granted, wake_worker"
     [
         "meta", "tasks", "ready", "priority", "workers", "working:", "wake", "tries",
     ];
+    COLLECT = "collect": [
+        "clock", "task_header", "wakeup", "due_next", "gather", "claim_grants",
+    ] ["meta", "tasks", "working:", "tries"];
     COMPLETE = "complete": []
     { ["clock", "report"]
         permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
@@ -159,7 +165,8 @@ scripts! {
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
-    waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
+    waiting ["after", "after_post", "after_ref", "after_end", "gather_again"]
+        -> "flow_of_ends, gathers_again"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
@@ -175,7 +182,7 @@ scripts! {
         "task_born", "ready", "ready_again", "key_as_table", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_ref",
-        "after_end", "due_next", "permit",
+        "after_end", "due_next", "permit", "gather_again",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -186,10 +193,9 @@ scripts! {
     CANCEL = "cancel": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_ref", "after_end", "task_bytes", "biz_key",
-        "biz_end", "waiters", "task_ended", "lane_find", "gate_find", "task_find", "task_standings",
-        "worker_holders",
-        "report_out",
+        "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
+        "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips",
@@ -197,10 +203,9 @@ scripts! {
     REQUEUE = "requeue": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes",
-        "task_uncount", "lane_find", "gate_class", "gate_find", "task_find", "key_as_table",
-        "end_mark", "after", "after_post", "after_ref", "after_end", "group", "after_resolve",
-        "after_wait", "after_again",
-        "report_out",
+        "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
+        "group", "after_resolve", "after_wait", "after_again", "report_out",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
@@ -254,10 +259,9 @@ scripts! {
     DELETE = "delete": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
-        "after", "after_post", "after_ref", "after_end", "task_bytes", "task_uncount", "biz_key",
-        "biz_end", "task_drop", "waiters", "lane_find", "gate_find", "task_find", "task_standings",
-        "worker_holders",
-        "report_out",
+        "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
+        "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
@@ -265,8 +269,8 @@ scripts! {
     PURGE = "purge": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_ref", "after_end", "task_bytes",
-        "task_uncount", "biz_key", "biz_end", "task_drop", "group",
+        "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
+        "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
@@ -276,24 +280,25 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
-        "groups", "widths", "asked",
+        "groups", "widths", "asked", "gathers",
     ];
     AWAIT = "await": [
-        "key_of", "task_born", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_of", "task_born", "task_header", "gather", "lane_find", "gate_class", "gate_find",
+        "task_find",
         "ledger_stored",
     ] [
         "meta", "tasks", "dead", "cancelled", "success", "waiters", "ledger:", "delayed", "retry",
         "workers",
     ];
     LIST = "list": [
-        "clock", "key_of", "ready_entry", "worker_last_claim", "task_header", "lane_find",
+        "clock", "key_of", "ready_entry", "worker_last_claim", "task_header", "gather", "lane_find",
         "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
     ];
     INSPECT = "inspect": [
-        "key_of", "task_header", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_of", "task_header", "gather", "lane_find", "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",

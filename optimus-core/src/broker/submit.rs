@@ -5,6 +5,7 @@ use super::{
 };
 use crate::{
     gate::Gate,
+    gather::Gather,
     id::{QueueName, TaskId},
     lane::Lane,
     options::Due,
@@ -217,6 +218,7 @@ fn has_no_option(task: &Submission) -> bool {
         && task.blob().is_none()
         && task.after.is_none()
         && task.member.is_none()
+        && task.gather.is_none()
 }
 
 /// Returns whether the task has a biz id without a window, and nothing else that [`is_plain`]
@@ -255,7 +257,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
         let blob = task.blob().map(|_| blobs.len());
-        if has_only_prerequisites(task) {
+        if has_no_word_of_its_own(task) {
             continue;
         }
         options.push(if is_unique(task) {
@@ -267,6 +269,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     if tasks.iter().any(needs_flow) {
         options.push("+".to_owned());
     }
+    options.extend(gather_words(tasks));
     options.extend(gate_words(tasks));
     options.extend(lane_words(tasks.iter().map(|task| task.lane.as_ref())));
     call.push(options.len());
@@ -288,7 +291,7 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
         let home = if home == task.id.queue().as_str() { "" } else { home };
         options.push(format!("&{position};{mark};{home};{name}"));
     }
-    if task.lane.is_some() {
+    if task.lane.is_some() || task.gather.is_some() {
         options.push(format!("&{position};@;;"));
     }
     if let Some(wait) = after.give_up_after {
@@ -296,12 +299,30 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
     }
 }
 
-/// Returns whether the task has prerequisites, and no option that follows them. Nobody can wait for
-/// its id yet, unless that was given.
-fn has_only_prerequisites(task: &Submission) -> bool {
+/// Returns whether the task has only options that have words of their own, such as prerequisites.
+/// Nobody can wait for its id yet, unless that was given.
+fn has_no_word_of_its_own(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
     let is_new = task.biz_id.is_none() && !task.may_exist;
     task.due == Due::Now && !has_options && is_new && task.blob().is_none()
+}
+
+/// Returns the tasks that run together: for each run of tasks with one key
+/// `*<first>:<last>;<wait ms>:<max>:<task>:<key>`, with positions from 1.
+fn gather_words(tasks: &[Submission]) -> Vec<String> {
+    let key = |task: &Submission| {
+        let Gather { by, wait, max } = task.gather.as_ref()?;
+        Some(format!("{}:{max}:{}:{by}", millis(*wait), task.task))
+    };
+    let keys: Vec<_> = (1..).zip(tasks.iter().map(key)).collect();
+    let runs = keys.chunk_by(|(_, one), (_, next)| one == next);
+    let word = |run: &[(usize, Option<String>)]| {
+        let (Some((first, Some(key))), Some((last, _))) = (run.first(), run.last()) else {
+            return None;
+        };
+        Some(format!("*{first}:{last};{key}"))
+    };
+    runs.filter_map(word).collect()
 }
 
 /// Returns the gates of tasks with limits: for each run of tasks with the same gates

@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod acts;
 pub(crate) mod after;
 pub(crate) mod dump;
+pub(crate) mod gathers;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
 pub(crate) mod limits;

@@ -13,10 +13,11 @@ mod common;
 mod situations;
 mod world;
 mod world_after;
+mod world_gathers;
 mod world_groups;
 mod world_limits;
 
-use common::{acts, after, bench, dump, jobs, lanes, limits};
+use common::{acts, after, bench, dump, gathers, jobs, lanes, limits};
 
 mod after_cycle;
 mod after_elsewhere;
@@ -28,10 +29,14 @@ mod cancel;
 mod claim;
 mod claim_due;
 mod claim_order;
+mod collect;
 mod complete;
 mod delete;
 mod fail;
 mod full_memory;
+mod gather;
+mod gather_back;
+mod gather_operate;
 mod group;
 mod group_acts;
 mod group_more;

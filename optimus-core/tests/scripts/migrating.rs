@@ -68,7 +68,9 @@ fn filler(name: &str) -> Content {
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
-        | "busy:" => Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())]),
+        | "busy:" | "gathers" => {
+            Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
+        }
         // The mark of the last claim, which is not a task that the worker holds.
         "working:" => Content::Hash(vec![(b"#".to_vec(), b"0:0".to_vec())]),
         "biz:" | "result:" => Content::Text(b"filler:0:D".to_vec()),
@@ -131,6 +133,7 @@ fn stores(
         "spent",
         "permits",
         "busy:limit:x",
+        "gathers",
     ];
     let of_limits = of_limits.into_iter().map(str::to_owned);
     for name in of_tasks.chain(of_workers).chain(of_limits) {

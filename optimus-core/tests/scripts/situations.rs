@@ -4,9 +4,20 @@
 pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     (
         "submit",
-        &["a plain task", "every option", "limited, with every option", "prerequisites", "flow"],
+        &[
+            "a plain task",
+            "every option",
+            "limited, with every option",
+            "prerequisites",
+            "flow",
+            "gathered",
+        ],
     ),
-    ("claim", &["one", "all", "limited one", "limited all", "resized all"]),
+    (
+        "claim",
+        &["one", "all", "limited one", "limited all", "resized all", "gathered one", "gathered all"],
+    ),
+    ("collect", &["gathered, all", "gathered, one", "gathered, none"]),
     (
         "complete",
         &[
@@ -17,8 +28,22 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "resized, all",
         ],
     ),
-    ("fail", &["retry", "dead", "cancelled", "limited, retry", "limited, shut", "resized, retry"]),
-    ("release", &["head", "snooze", "misfit", "limited, head", "limited, snooze"]),
+    (
+        "fail",
+        &[
+            "retry",
+            "dead",
+            "cancelled",
+            "limited, retry",
+            "limited, shut",
+            "resized, retry",
+            "gathered, retry",
+        ],
+    ),
+    (
+        "release",
+        &["head", "snooze", "misfit", "limited, head", "limited, snooze", "gathered, head"],
+    ),
     ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
     ("renew", &["in time", "after an outage", "an idle worker"]),
     ("reap", &["a lapsed worker", "after an outage"]),
@@ -37,11 +62,23 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "needs held",
             "needs there",
             "limited waits",
+            "gathered waits",
+            "gathered alone",
+            "gathered offered",
         ],
     ),
     (
         "requeue",
-        &["dead", "cancelled", "a live task", "a success", "lane dead", "unmet", "unmet there"],
+        &[
+            "dead",
+            "cancelled",
+            "a live task",
+            "a success",
+            "lane dead",
+            "unmet",
+            "unmet there",
+            "gathered no more",
+        ],
     ),
     (
         "delete",
@@ -62,6 +99,8 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "needs there",
             "unmet",
             "limited waits",
+            "gathered waits",
+            "gathered offered",
         ],
     ),
     (
@@ -90,6 +129,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "cancelled",
             "success",
             "limited blocked",
+            "gathered blocked",
         ],
     ),
     ("inspect", &["a live task", "a success", "limited waits"]),

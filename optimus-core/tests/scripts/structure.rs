@@ -102,6 +102,24 @@ async fn each_damage_of_limits_is_found(bench: Bench) {
     each_of(&bench, &world, DAMAGES_OF_LIMITS).await;
 }
 
+/// Damages of a store in which tasks run together.
+const DAMAGES_OF_GATHERS: &[(&str, &str)] = &[
+    ("ZREM $gathers job:later", "`gathers` has"),
+    ("ZADD $gathers 1 job:none", "`gathers` has"),
+    ("ZREM $gather:job:later @gathers", "is in no state"),
+    ("ZADD $gather:job:alone 5 @gathers", "its record states|is in gather:"),
+    ("ZADD $gather:job:later -1 @gathers", "blocked tasks, lanes have|is in no state"),
+    ("HDEL $meta due", "before any claim will look at it"),
+    ("HINCRBY $meta blocked -1", "blocked tasks, lanes have"),
+    ("HSET $meta needs 5", "older scripts would still change the queue"),
+    ("ZREM $gather:job:led @led-1 @led-2 @led-3", "is in no state|leads no run|`gathers` has"),
+];
+
+async fn each_damage_of_gathers_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "gathered").await;
+    each_of(&bench, &world, DAMAGES_OF_GATHERS).await;
+}
+
 async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
     let sound = bench.dump().await;
     for (damage, message) in damages {
@@ -126,4 +144,5 @@ on_both![
     every_script_leaves_a_consistent_store,
     each_damage_is_found,
     each_damage_of_limits_is_found,
+    each_damage_of_gathers_is_found,
 ];

@@ -13,6 +13,7 @@ use crate::{
     acts::{Grants, LEASE, done, done_biz, failed, given, keep, ms},
     after::remembered,
     bench::{Bench, START},
+    gathers::{gathered, three_of},
     jobs::{job, job_of, ready},
     lanes::{blocking, done_in, lane},
     limits::one_in_10_s,
@@ -198,6 +199,7 @@ impl World {
                 broker.claim(queue, busy, 9, want).await.map(drop)
             }
             "complete" | "fail" | "release" => self.report_in(bench, script, situation).await,
+            "collect" => self.collect_in(bench, situation).await,
             "register" => {
                 let newcomer = WorkerId::from_stored("newcomer");
                 let worker = if situation == "a known worker" { busy } else { &newcomer };
@@ -239,7 +241,7 @@ impl World {
                 broker.wait_for_end(self.id_in(situation), "another", stored_by).await.map(drop)
             }
             "list" => {
-                let word = situation.trim_start_matches("limited ");
+                let word = situation.rsplit(' ').next().unwrap_or_default();
                 let state = TaskState::from_word(word).expect("a state");
                 broker.list(queue, state, 128, "").await.map(drop)
             }
@@ -254,6 +256,9 @@ impl World {
     }
 
     fn id_in(&self, situation: &str) -> &TaskId {
+        if situation == "gathered offered" {
+            return self.offered();
+        }
         self.id(match situation {
             "delayed" => "later",
             "retry" => "later retry",
@@ -261,6 +266,9 @@ impl World {
             "cancelled" => "tombstone",
             "a success" => "done",
             "limited waits" => "r2",
+            "gathered waits" => "gathers biz",
+            "gathered alone" => "gathers alone",
+            "gathered no more" => "gathers no more",
             other => other,
         })
     }
@@ -272,6 +280,7 @@ impl World {
             "a plain task" => vec![ready(job())],
             "prerequisites" => self.dependants(bench),
             "flow" => self.flow(),
+            "gathered" => gathered(0, 4, &three_of("new")),
             _ => vec![
                 ready(job()),
                 ready(job_of(large()).biz_id("new").priority(1)),
@@ -322,7 +331,8 @@ impl World {
             }
             "fail" => {
                 let outcome = match situation {
-                    "retry" | "limited, retry" | "limited, shut" | "resized, retry" => {
+                    "retry" | "limited, retry" | "limited, shut" | "resized, retry"
+                    | "gathered, retry" => {
                         FailureOutcome::Retry(ms(1))
                     }
                     "dead" => FailureOutcome::Dead,
@@ -337,7 +347,7 @@ impl World {
             }
             _ => {
                 let give = match situation {
-                    "head" | "limited, head" => Give::Head,
+                    "head" | "limited, head" | "gathered, head" => Give::Head,
                     "snooze" | "limited, snooze" => Give::Snooze(ms(1)),
                     _ => Give::Misfit(ms(1)),
                 };

@@ -16,6 +16,7 @@ use crate::{
 pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("submit", include_str!("../../lua/submit.lua")),
     ("claim", include_str!("../../lua/claim.lua")),
+    ("collect", include_str!("../../lua/collect.lua")),
     ("complete", include_str!("../../lua/complete.lua")),
     ("fail", include_str!("../../lua/fail.lua")),
     ("release", include_str!("../../lua/release.lua")),
@@ -169,6 +170,7 @@ macro_rules! each_script {
 each_script![
     submit_stores_nothing = "submit",
     claim_grants_nothing = "claim",
+    collect_takes_nothing = "collect",
     complete_ends_nothing = "complete",
     fail_ends_nothing = "fail",
     release_returns_nothing = "release",

@@ -41,6 +41,8 @@ const NAMES: [&str; 58] = [
     "gates",
     "busy:",
     "permits",
+    "gather:",
+    "gathers",
     "loans",
     "working:",
     "workers",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{Lane, LaneFailure, TaskRecord};
 
-use super::{states::places, view::View};
+use super::{gathers, states::places, view::View};
 
 /// The scores of a task with a permit, and of one that waits for its next attempt without one.
 const HAS_PERMIT: i64 = -1;
@@ -42,10 +42,12 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
     let limited = view.owners("wait:").map(|class| view.pairs(&format!("wait:{class}")).len());
     let limited = limited.sum::<usize>() as u64;
-    if view.meta("blocked") != blocked + limited {
+    let gathered: u64 = view.owners("gather:").map(|key| gathers::waiting(view, key)).sum();
+    if view.meta("blocked") != blocked + limited + gathered {
         let counted = view.meta("blocked");
         wrong.push(format!(
-            "meta counts {counted} blocked tasks, lanes have {blocked} and limits {limited}"
+            "meta counts {counted} blocked tasks, lanes have {blocked}, limits {limited} and runs \
+             {gathered}"
         ));
     }
 }

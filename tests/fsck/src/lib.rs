@@ -5,6 +5,7 @@
 mod after;
 mod bounds;
 mod content;
+mod gathers;
 mod groups;
 mod indexes;
 mod lanes;
@@ -30,6 +31,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         after::check,
         groups::check,
         limits::check,
+        gathers::check,
         indexes::check,
         owners::check,
         bounds::check,

@@ -39,7 +39,7 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// Returns the places of each task: its zsets, its holders, its entries that are not tombstones,
-/// its lane or its gates while it waits there, and its wait for prerequisites.
+/// its lane, its gates or its run while it waits there, and its wait for prerequisites.
 pub(super) fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |id: String, place: String| places.entry(id).or_default().push(place);
@@ -55,6 +55,12 @@ pub(super) fn places(view: &View<'_>) -> BTreeMap<String, Vec<String>> {
     }
     for lane in view.owners("lane:") {
         let name = format!("lane:{lane}");
+        for (id, _) in view.pairs(&name).into_iter().filter(|(_, at)| !at.starts_with('-')) {
+            add(id, name.clone());
+        }
+    }
+    for key in view.owners("gather:") {
+        let name = format!("gather:{key}");
         for (id, _) in view.pairs(&name).into_iter().filter(|(_, at)| !at.starts_with('-')) {
             add(id, name.clone());
         }

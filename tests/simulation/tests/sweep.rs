@@ -82,6 +82,7 @@ scenes! {
     after = After;
     limits = Limits;
     groups = Groups;
+    gathers = Gathers;
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and

@@ -4,6 +4,7 @@
 mod actor;
 mod after;
 mod calls;
+mod gathers;
 mod groups;
 mod inspects;
 mod lanes;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, groups, inspects, lanes, limits};
+use super::{after, gathers, groups, inspects, lanes, limits};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -84,11 +84,13 @@ pub enum Scene {
     Limits,
     /// Results that are handed on, and groups.
     Groups,
+    /// Tasks that run together.
+    Gathers,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -123,6 +125,7 @@ impl Scene {
         Self::After,
         Self::Limits,
         Self::Groups,
+        Self::Gathers,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -205,6 +208,7 @@ impl Scene {
             Self::After => after::after(&actor).await,
             Self::Limits => limits::limits(&actor).await,
             Self::Groups => groups::groups(&actor).await,
+            Self::Gathers => gathers::gathers(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

@@ -1,0 +1,57 @@
+-- gather_join: tasks that join those with which they run.
+
+-- A list of the keys that tasks join. `count` counts these tasks.
+local function gathers_of(meta)
+  local base = string.sub(meta, 1, -5)
+  return { base = base, meta = meta, gathers = base .. 'gathers', named = {}, count = 0 }
+end
+
+-- Adds a task to a key. A call that was tried before has its birth as its score, and makes the key
+-- due soon.
+local function join_gather(joins, run, id, now, since)
+  local one = joins.named[run.name]
+  if not one then
+    one = { name = run.name, key = run.key, add = {},
+      waiting = redis.call('ZCOUNT', run.key, '0', '+inf'),
+      due = tonumber(redis.call('ZSCORE', joins.gathers, run.name)) }
+    one.due_before = one.due
+    joins.named[run.name], joins[#joins + 1] = one, one
+  end
+  one.add[#one.add + 1], one.add[#one.add + 2] = whole(since or now), id
+  one.waiting, joins.count = one.waiting + 1, joins.count + 1
+  local due = now + (since and math.min(run.wait, BACK_MS) or run.wait)
+  if one.waiting == run.max then
+    one.due = now
+  elseif not one.due or since and due < one.due then
+    one.due = due
+  end
+end
+
+-- Returns when the first of the changed keys is due, nil if none changes.
+local function first_gather(joins)
+  local first = nil
+  for _, one in ipairs(joins) do
+    if one.due ~= one.due_before then
+      first = math.min(first or one.due, one.due)
+    end
+  end
+  return first
+end
+
+local function write_gathers(joins)
+  local dues = {}
+  for _, one in ipairs(joins) do
+    for first = 1, #one.add, 4000 do
+      redis.call('ZADD', one.key, unpack(one.add, first, math.min(first + 3999, #one.add)))
+    end
+    if one.due ~= one.due_before then
+      dues[#dues + 1], dues[#dues + 2] = whole(one.due), one.name
+    end
+  end
+  if #dues > 0 then
+    redis.call('ZADD', joins.gathers, unpack(dues))
+  end
+  if joins.count > 0 then
+    redis.call('HINCRBY', joins.meta, 'blocked', joins.count)
+  end
+end

@@ -1,0 +1,51 @@
+//! Plain reads of what a task that runs together with others waits for.
+
+use super::{
+    Broker, BrokerError,
+    explain::text,
+    inspect::{get, size, stored_id, texts, whole},
+};
+use crate::id::TaskId;
+
+/// The run for which a task waits.
+#[derive(Debug)]
+pub struct RunWait {
+    /// How many other tasks wait for it.
+    pub others: u64,
+    /// The task that leads the run, and is ready or starts.
+    pub leader: Option<TaskId>,
+    /// The ms at which the run is due.
+    pub due_ms: u64,
+}
+
+impl Broker {
+    /// Reads the run for which a task of this name waits; `None` if it waits for none.
+    pub async fn run_wait(
+        &self,
+        id: &TaskId,
+        task: &str,
+        by: &str,
+    ) -> Result<Option<RunWait>, BrokerError> {
+        let (keys, name, stored) = (self.keys(id.queue()), format!("{task}:{by}"), id.stored());
+        let key = keys.of(&format!("gather:{name}"));
+        let commands = vec![
+            get(&["ZSCORE", &key, &stored]),
+            get(&["ZSCORE", &keys.of("gathers"), &name]),
+            get(&["ZCOUNT", &key, "0", "+inf"]),
+            get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", "1"]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (at, due) = (text(next()?)?, text(next()?)?);
+        let (waiting, leaders) = (size(&next()?), texts("ZRANGEBYSCORE", next()?)?);
+        let (Some(at), Some(due)) = (at, due) else { return Ok(None) };
+        if at.starts_with('-') {
+            return Ok(None);
+        }
+        Ok(Some(RunWait {
+            others: waiting.saturating_sub(1),
+            leader: leaders.first().and_then(|leader| stored_id(id.queue(), leader)),
+            due_ms: due.parse().map_or(0, whole),
+        }))
+    }
+}

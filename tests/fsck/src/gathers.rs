@@ -1,0 +1,88 @@
+//! Tasks that run together: each key with tasks is due at some time, and each task waits in its
+//! key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use optimus_core::TaskRecord;
+
+use super::{states::places, view::View};
+
+/// The score of the task that leads the next run of a key.
+const LEADS: &str = "-1";
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    let records: BTreeMap<String, TaskRecord> = view
+        .bytes("tasks")
+        .into_iter()
+        .filter_map(|(id, record)| Some((id, TaskRecord::decode(record).ok()?)))
+        .filter(|(_, record)| record.gather.is_some())
+        .collect();
+    if !records.is_empty() && view.meta("needs") < 6 {
+        wrong.push("tasks run together, and older scripts would still change the queue".into());
+    }
+    check_keys(view, &records, wrong);
+    check_due(view, wrong);
+    check_ready(view, &records, wrong);
+}
+
+/// The key that a record states.
+fn key_of(record: &TaskRecord) -> Option<String> {
+    let gather = record.gather.as_ref()?;
+    Some(format!("{}:{}", record.task, gather.by))
+}
+
+/// How many tasks wait in the key.
+pub(super) fn waiting(view: &View<'_>, key: &str) -> u64 {
+    let members = view.pairs(&format!("gather:{key}"));
+    members.values().filter(|at| *at != LEADS).count() as u64
+}
+
+fn check_keys(view: &View<'_>, records: &BTreeMap<String, TaskRecord>, wrong: &mut Vec<String>) {
+    for key in view.owners("gather:") {
+        let members = view.pairs(&format!("gather:{key}"));
+        for (id, at) in &members {
+            let stated = records.get(id).and_then(key_of);
+            // A task that led may have ended before it collected.
+            if at != LEADS && stated.as_deref() != Some(key) {
+                wrong.push(format!("{id} waits in {key:?}, and its record states {stated:?}"));
+            }
+        }
+        let leaders = members.values().filter(|at| *at == LEADS).count();
+        if leaders > 1 {
+            wrong.push(format!("{leaders} tasks lead the next run of {key:?}"));
+        }
+    }
+}
+
+fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
+    let keys: BTreeSet<&str> = view.owners("gather:").collect();
+    let due = view.pairs("gathers");
+    if due.keys().map(String::as_str).ne(keys.iter().copied()) {
+        wrong.push(format!("tasks run together in {keys:?}, and `gathers` has {:?}", due.keys()));
+    }
+    let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
+    for (key, at) in due {
+        if hint.is_none_or(|hint| at.parse().is_ok_and(|at: u64| hint > at)) {
+            wrong.push(format!("a run of {key:?} is due before any claim will look at it"));
+        }
+    }
+}
+
+/// A ready task leads the next run of its key, unless it must run alone.
+fn check_ready(view: &View<'_>, records: &BTreeMap<String, TaskRecord>, wrong: &mut Vec<String>) {
+    let (places, tries) = (places(view), view.pairs("tries"));
+    for (id, record) in records {
+        let place = places.get(id).map_or("", |places| &places[0]);
+        let is_ready = ["ready", "priority"].contains(&place) || place.starts_with("wait:");
+        let losses: u32 = tries
+            .get(id)
+            .and_then(|tries| tries.split(':').nth(1)?.parse().ok())
+            .unwrap_or_default();
+        let is_alone = losses > 0 && losses + 1 >= record.max_losses;
+        let key = key_of(record).unwrap_or_default();
+        let leads = view.pairs(&format!("gather:{key}")).get(id).is_some_and(|at| at == LEADS);
+        if is_ready && !is_alone && !leads {
+            wrong.push(format!("{id} is in {place} and leads no run of {key:?}"));
+        }
+    }
+}
