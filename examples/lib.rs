@@ -24,6 +24,7 @@ pages! {
     Dependencies: "../docs/guides/dependencies.md",
     Flows: "../docs/guides/flows.md",
     Limits: "../docs/guides/limits.md",
+    Gather: "../docs/guides/gather.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",
     FromBullmq: "../docs/guides/from-bullmq.md",

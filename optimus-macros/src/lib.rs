@@ -11,6 +11,7 @@ mod parse;
 mod steps;
 mod suggest;
 mod validate_function;
+mod validate_gather;
 
 use proc_macro::TokenStream;
 

@@ -15,7 +15,7 @@ use crate::{
         option_value,
         template::{Placeholder, Template},
     },
-    suggest,
+    suggest, validate_gather,
 };
 
 /// Reports why the function cannot be a task. Returns whether its signature is valid.
@@ -23,11 +23,19 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
     let before = errors.count();
     qualifiers(model, errors);
     generics(model, errors);
+    validate_gather::check(model, errors);
     model.params.iter().for_each(|param| parameter(param, errors));
     one_context(model, errors);
     result(model, errors);
     let sound = errors.none_since(before);
     name(model, errors);
+    let by = model.options.gather.by.as_mut();
+    for (_, template) in model.options.biz_id.iter_mut().chain(by) {
+        validate_gather::name_fields(&model.params, template);
+    }
+    if !placeholders(model, "by", model.options.gather.by.as_ref(), errors) {
+        model.options.gather.by = None;
+    }
     if !placeholders(model, "biz_id", model.options.biz_id.as_ref(), errors) {
         model.options.biz_id = None;
     }

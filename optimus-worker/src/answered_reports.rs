@@ -65,7 +65,9 @@ impl Answered {
         let replaced = answer.instead();
         let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
         shared.tally.count(outcome);
-        if outcome.level() <= LevelFilter::current() {
+        // The attempt of the run is logged for all calls that end as it does.
+        let is_own = replaced.is_some() || !ended.as_its_run;
+        if is_own && outcome.level() <= LevelFilter::current() {
             self.0.push((attempt, replaced));
         }
     }

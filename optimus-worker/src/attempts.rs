@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, DefaultHasher},
+    mem,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,6 +16,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     decide_outcome::Facts, layer_ended::EndedCalls, outcome_log::Outcome, role_wakeups::Wakeups,
+    run_part::Part,
 };
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
@@ -50,6 +52,8 @@ pub(crate) struct Attempt {
     pub(crate) abandon: Notify,
     /// The calls of `ended` on the attempt's layers, once the attempt has ended.
     pub(crate) ended_calls: Mutex<EndedCalls>,
+    /// The part that the task has in a run of several calls.
+    pub(crate) part: Part,
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
@@ -68,6 +72,7 @@ impl Attempt {
             ctx,
             abandon: Notify::new(),
             ended_calls: Mutex::default(),
+            part: Part::Alone,
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
@@ -98,10 +103,23 @@ impl Attempt {
         self.hang_logged.swap(true, Ordering::AcqRel)
     }
 
+    /// Returns whether the task runs with others, in the attempt of another one.
+    pub(crate) fn follows(&self) -> bool {
+        matches!(self.part, Part::Follows { .. })
+    }
+
     /// Stores how the attempt ended. Only the caller that has settled the attempt may call this.
     pub(crate) fn set_ended(&self, outcome: Outcome) {
         // An attempt is settled once, so no outcome is set before.
-        self.ended.set(Ended { outcome, run: self.started_at.elapsed() }).ok();
+        let run = self.started_at.elapsed();
+        self.ended.set(Ended { outcome, run, as_its_run: false }).ok();
+    }
+
+    /// Stores how a call ended that followed another one in its run.
+    pub(crate) fn set_ended_with(&self, leader: &Self, outcome: Outcome) {
+        let Some(Ended { outcome: other, run, .. }) = leader.ended() else { return };
+        let as_its_run = mem::discriminant(other) == mem::discriminant(&outcome);
+        self.ended.set(Ended { outcome, run: *run, as_its_run }).ok();
     }
 
     /// Returns how the attempt ended, once that is decided.
@@ -130,6 +148,8 @@ impl Attempt {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) run: Duration,
+    /// Whether the task followed another one, which ended in the same way.
+    pub(crate) as_its_run: bool,
 }
 
 /// The key of an attempt: its task and its fence. The fence is necessary because a worker may hold
@@ -184,7 +204,9 @@ impl Attempts {
         *self.earliest() = None;
         let all = self.snapshot();
         let is_over = |attempt: &Attempt| {
-            attempt.is_settled() || attempt.stopped().is_some_and(|(why, _)| why == Stop::TimedOut)
+            attempt.is_settled()
+                || attempt.follows()
+                || attempt.stopped().is_some_and(|(why, _)| why == Stop::TimedOut)
         };
         let running = all.iter().filter(|attempt| !is_over(attempt));
         if let Some(first) = running.map(|attempt| attempt.ctx.deadline()).min() {
@@ -250,7 +272,8 @@ impl Attempts {
 
     /// Returns how many handlers have not ended.
     pub(crate) fn running(&self) -> usize {
-        self.table().values().filter(|attempt| !attempt.is_settled()).count()
+        let runs = |attempt: &&Arc<Attempt>| !attempt.is_settled() && !attempt.follows();
+        self.table().values().filter(runs).count()
     }
 
     /// Returns how many blocking handlers were logged as hanging and have not returned.

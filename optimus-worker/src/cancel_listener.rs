@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::{QueueName, WorkerId, broker::Broker};
 
-use crate::{attempts::Stop, executor, refused_wait::RefusedWait, role::Role, shared::Shared};
+use crate::{executor, refused_wait::RefusedWait, role::Role, shared::Shared};
 
 /// The longest wait on an idle connection. Some middleboxes close connections that are idle for a
 /// minute.
@@ -45,7 +45,7 @@ impl Role for CancelListener {
                 // The request may be for an earlier attempt that has ended.
                 if let Some(lease) = asked {
                     if let Some(attempt) = self.shared.attempts.of(&lease) {
-                        attempt.stop(Stop::Cancelled);
+                        attempt.cancel();
                     }
                     executor::give_back_quarantined(&self.shared, |held| *held == lease);
                 }

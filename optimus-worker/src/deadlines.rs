@@ -84,7 +84,8 @@ impl Deadlines {
         }
         self.checked_all_at = now;
         let attempts = table.all_for_deadlines();
-        for attempt in attempts.iter().filter(|attempt| !attempt.is_settled()) {
+        let runs = |attempt: &&Arc<Attempt>| !attempt.is_settled() && !attempt.follows();
+        for attempt in attempts.iter().filter(runs) {
             self.check(attempt, now, &doubtful);
         }
     }

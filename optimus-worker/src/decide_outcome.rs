@@ -17,6 +17,8 @@ use optimus_core::{
 use crate::{
     attempts::{Attempt, Stop},
     outcome_log::one_line,
+    run_outcome,
+    success::success,
     user_code::{guarded, panic_text},
 };
 
@@ -54,7 +56,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Returns whether anything needs the result: clients, tasks that take it, or its group.
-    fn takes_result(&self) -> bool {
+    pub(crate) fn takes_result(&self) -> bool {
         !self.result_ttl.is_zero() || self.outcome_ttl.is_some() || self.member.is_some()
     }
 
@@ -69,7 +71,7 @@ impl Facts {
 
     /// Returns how long a result of this many bytes is kept. Tasks that take it find it as long as
     /// its outcome is remembered. A group of another queue fetches a large one.
-    fn keep(&self, bytes: usize, queue: &QueueName) -> Duration {
+    pub(crate) fn keep(&self, bytes: usize, queue: &QueueName) -> Duration {
         let keep = self.result_ttl.max(self.outcome_ttl.unwrap_or_default());
         let is_fetched = self.member.as_ref().is_some_and(|member| member.group.queue() != queue)
             && bytes > BLOB_BYTES_MIN;
@@ -226,47 +228,6 @@ impl Write for Bounded {
     }
 }
 
-fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
-    let facts = &attempt.facts;
-    let took = attempt.started_at.elapsed();
-    let result = result.filter(|_| facts.takes_result());
-    let limit = facts.result_limit;
-    if let Some(bytes) = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes()) {
-        let message = too_large(bytes, limit);
-        return fail(
-            attempt,
-            FailureOutcome::Dead,
-            error(attempt, Reason::ResultTooLarge, &message),
-        );
-    }
-    Report::Complete(Completion {
-        lease: attempt.lease.clone(),
-        task: facts.task,
-        biz_id: facts.biz_id.clone(),
-        attempt: facts.attempt,
-        took,
-        lane: facts.lane.clone(),
-        outcome_ttl: facts.outcome_ttl,
-        member: facts.member.clone(),
-        ended_ms: attempt.claimed_ms + u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        result: result.map(|bytes| {
-            let keep = facts.keep(bytes.len(), attempt.lease.id.queue());
-            (bytes, keep)
-        }),
-        has_sides: facts.has_sides,
-    })
-}
-
-/// Returns the error of a result that is too large. Another attempt would not help.
-fn too_large(bytes: usize, limit: SizeLimit) -> String {
-    format!(
-        "the task succeeded, but its result has {bytes} bytes, above the limit of {}; store the \
-         result elsewhere and return a reference, set result_ttl to zero, or {}",
-        limit.bytes(),
-        limit.remedy()
-    )
-}
-
 /// Returns the report of a handler's own error, which may be a control word.
 fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> Decision {
     let message = text(problem);
@@ -275,7 +236,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     let report = match word {
         Control::RetryAfter(wait, scope) => {
             let wait = wait.min(optimus_core::BACKOFF_MAX);
-            let outcome = if retries_left(&attempt.facts) {
+            let outcome = if retries_left(attempt) {
                 FailureOutcome::Retry(wait)
             } else {
                 FailureOutcome::Dead
@@ -321,9 +282,8 @@ fn failure(
     problem: &(dyn Error + 'static),
     random: f64,
 ) -> Report {
-    let facts = &attempt.facts;
-    let outcome = if retries_left(facts) {
-        let n = facts.failures + 1;
+    let outcome = if retries_left(attempt) {
+        let n = attempt.facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
             let text = "the back-off function panicked; the default back-off is used";
             drop(guarded(|| tracing::error!(panic, "{text}")));
@@ -341,11 +301,16 @@ fn cancelled(attempt: &Attempt) -> Report {
     fail(attempt, FailureOutcome::Cancelled, String::new())
 }
 
-fn retries_left(facts: &Facts) -> bool {
+/// Returns whether a call of the run may be tried again.
+fn retries_left(attempt: &Attempt) -> bool {
+    run_outcome::calls(attempt).any(|call| has_retries_left(&call.facts))
+}
+
+pub(crate) fn has_retries_left(facts: &Facts) -> bool {
     facts.failures < facts.max_retry
 }
 
-fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
+pub(crate) fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), outcome, shut: None, error })
 }
 
@@ -361,7 +326,7 @@ pub(crate) fn interrupted(attempt: &Attempt) -> Report {
     }
 }
 
-fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
+pub(crate) fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
     error_entry(&attempt.lease, attempt.facts.attempt, reason, message)
 }
 

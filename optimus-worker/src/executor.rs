@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt;
 use optimus_core::{
-    Lease, ListError, RunError, Running, TaskDefinition,
+    Lease, ListError, RunError, Running, TaskDefinition, TaskId,
     broker::{BrokerError, Give, Release},
     platform,
 };
@@ -18,10 +18,12 @@ use tracing::Span;
 use crate::{
     answered_reports::{Answer, Answered},
     attempts::{Attempt, Stop},
+    collect,
     decide_outcome::{self, Decision, HandlerEnd, Report},
     layer_ended,
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
+    run_outcome,
     shared::Shared,
     slots::Slot,
     span::InSpan,
@@ -128,8 +130,27 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
 /// Reports the outcome of a settled attempt. The attempt is counted and logged, and its layers are
 /// called, once Redis has answered.
 pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
+    if attempt.part.run().is_none() {
+        report_one(shared, attempt, decision);
+        return;
+    }
+    report_one(shared, attempt, run_outcome::of_call(decision.as_ref(), attempt));
+    for call in attempt.followers() {
+        if call.settle() {
+            let own = run_outcome::of_call(decision.as_ref(), &call);
+            call.set_ended_with(attempt, Outcome::of(own.as_ref(), shared.config.success_level));
+            send(shared, &call, own);
+        }
+    }
+}
+
+fn report_one(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
     layer_ended::start(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
+    send(shared, attempt, decision);
+}
+
+fn send(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) {
     if let Some(decision) = decision {
         shared.reporter.push(decision.report);
     } else {
@@ -185,27 +206,28 @@ impl Drop for Unfinished<'_> {
 /// future stays in `running`.
 async fn handle(
     shared: &Shared,
-    attempt: &Attempt,
+    attempt: &Arc<Attempt>,
     definition: TaskDefinition,
     payload: Payload,
     running: &mut Option<Running>,
 ) -> HandlerEnd {
     let payload = match payload {
         Payload::Here(payload) => payload,
-        apart => match Box::pin(fetch(shared, attempt, apart)).await {
+        apart => match Box::pin(fetch(shared, &attempt.lease.id, apart)).await {
             Ok(payload) => payload,
             Err(problem) => return HandlerEnd::Returned(Err(problem)),
         },
     };
-    let keep = attempt.facts.result_needed();
-    let begin = || definition.run(&payload, attempt.ctx.clone(), keep);
-    let begin = AssertUnwindSafe(|| shared.client.enter(|| attempt.ctx.enter(begin)));
-    let handler = match catch_unwind(begin) {
-        Ok(Ok(handler)) => running.insert(shared.layers.around(&attempt.ctx, handler)),
-        Ok(Err(problem)) => return HandlerEnd::Returned(Err(problem)),
-        Err(panic) => return HandlerEnd::Panicked(panic),
+    let started = if let Some(run) = attempt.part.run() {
+        Box::pin(collect::start(shared, attempt, run, definition, payload)).await
+    } else {
+        let keep = attempt.facts.result_needed();
+        begin(shared, attempt, || definition.run(&payload, attempt.ctx.clone(), keep))
     };
-    drop(payload);
+    let handler = match started {
+        Ok(handler) => running.insert(shared.layers.around(&attempt.ctx, handler)),
+        Err(ended) => return ended,
+    };
     let handler = shared.client.within(attempt.ctx.within(handler));
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => HandlerEnd::Returned(output),
@@ -213,13 +235,30 @@ async fn handle(
     }
 }
 
+/// Calls user code that begins an attempt.
+pub(crate) fn begin<T>(
+    shared: &Shared,
+    attempt: &Attempt,
+    code: impl FnOnce() -> Result<T, RunError>,
+) -> Result<T, HandlerEnd> {
+    let code = AssertUnwindSafe(|| shared.client.enter(|| attempt.ctx.enter(code)));
+    match catch_unwind(code) {
+        Ok(begun) => begun.map_err(|problem| HandlerEnd::Returned(Err(problem))),
+        Err(panic) => Err(HandlerEnd::Panicked(panic)),
+    }
+}
+
 /// Fetches what the record does not hold.
-async fn fetch(shared: &Shared, attempt: &Attempt, payload: Payload) -> Result<Vec<u8>, RunError> {
+pub(crate) async fn fetch(
+    shared: &Shared,
+    id: &TaskId,
+    payload: Payload,
+) -> Result<Vec<u8>, RunError> {
     match payload {
         Payload::Here(payload) => Ok(payload),
-        Payload::InBlobs => fetch_blob(shared, attempt).await,
+        Payload::InBlobs => fetch_blob(shared, id).await,
         Payload::OfGroup(payload) => {
-            let payload = Box::pin(fetch(shared, attempt, *payload)).await?;
+            let payload = Box::pin(fetch(shared, id, *payload)).await?;
             loop {
                 match optimus_core::list_members(&shared.broker, &payload).await {
                     Ok(payload) => return Ok(payload),
@@ -233,8 +272,7 @@ async fn fetch(shared: &Shared, attempt: &Attempt, payload: Payload) -> Result<V
     }
 }
 
-async fn fetch_blob(shared: &Shared, attempt: &Attempt) -> Result<Vec<u8>, RunError> {
-    let id = &attempt.lease.id;
+async fn fetch_blob(shared: &Shared, id: &TaskId) -> Result<Vec<u8>, RunError> {
     loop {
         match shared.broker.blobs(id.queue(), &[id]).await {
             Ok(mut found) => return Ok(found.pop().flatten().unwrap_or_default()),

@@ -67,6 +67,8 @@ pub(crate) struct End<'a> {
     attempt: u32,
     run_ms: Option<u64>,
     wait_ms: Option<u64>,
+    /// How many calls the run had, if they were gathered.
+    calls: Option<usize>,
 }
 
 impl<'a> End<'a> {
@@ -77,6 +79,7 @@ impl<'a> End<'a> {
             attempt: attempt.facts.attempt,
             run_ms: Some(millis(run)),
             wait_ms: attempt.facts.wait.map(millis),
+            calls: attempt.part.calls(),
         }
     }
 }
@@ -157,6 +160,7 @@ impl Outcome {
                     attempt = end.attempt,
                     run_ms = end.run_ms,
                     wait_ms = end.wait_ms,
+                    calls = end.calls,
                     $($($field)+,)?
                     $text
                 )
@@ -261,6 +265,6 @@ fn log_ended(
     let bytes = outcome.error().map_or(0, str::len);
     shared.log.add_all(vec![outcome], bytes, move |outcome| {
         let task = task.as_deref();
-        outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None });
+        outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None, calls: None });
     });
 }

@@ -12,11 +12,13 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Attempt,
+    collect,
     decide_outcome::{self, Facts, Report},
     executor,
     marked_dead::Marked,
     misfit, outcome_log,
     quarantine::{needs_quarantine, time_alone},
+    run_part::{Part, Run},
     shared::Shared,
     slots::Slot,
 };
@@ -95,16 +97,31 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
         }
         Err(obstacle) => {
             drop(slot);
-            match obstacle {
-                Obstacle::Misfit(report) => shared.reporter.push(*report),
-                Obstacle::MarkedDead { report, attempt, task } => {
-                    shared.marked_dead.insert(report.lease(), Marked { task, attempt });
-                    shared.reporter.push(*report);
-                }
-                Obstacle::Quarantined(quarantined) => hold(shared, quarantined),
-            }
+            report(shared, obstacle);
             None
         }
+    }
+}
+
+/// Finds what a call needs that follows another one in its run, and reports it in the same way.
+pub(crate) fn prepare_call(shared: &Shared, claim: Claim) -> Option<(Attempt, Payload)> {
+    match find(shared, claim) {
+        Ok((attempt, _, payload)) => Some((attempt, payload)),
+        Err(obstacle) => {
+            report(shared, obstacle);
+            None
+        }
+    }
+}
+
+fn report(shared: &Shared, obstacle: Obstacle) {
+    match obstacle {
+        Obstacle::Misfit(report) => shared.reporter.push(*report),
+        Obstacle::MarkedDead { report, attempt, task } => {
+            shared.marked_dead.insert(report.lease(), Marked { task, attempt });
+            shared.reporter.push(*report);
+        }
+        Obstacle::Quarantined(quarantined) => hold(shared, quarantined),
     }
 }
 
@@ -136,13 +153,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         if misfit::is_over(misfits, shared.config.misfit_grace) {
             return mark_dead(Reason::Unknown, why, task);
         }
-        let (id, text) = (lease.id.clone(), why.to_owned());
-        let next_in = misfit::wait(misfits + 1);
-        let next_in_ms = outcome_log::millis(next_in);
-        let event = "this worker can't run the task; the next attempt may go to another";
-        log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
-        let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
-        Obstacle::Misfit(Box::new(Report::Release(release)))
+        give_to_another(shared, &lease, misfits, why)
     };
     let mut record = TaskRecord::decode(record).map_err(|problem| match problem {
         RecordError::Newer(_) => misfit(&problem.to_string(), None),
@@ -192,7 +203,23 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };
-    Ok((Attempt::new(lease, now_ms, facts, ctx), definition, payload))
+    let mut attempt = Attempt::new(lease, now_ms, facts, ctx);
+    if let Some(gather) = record.gather {
+        let most = if alone { 1 } else { collect::most(shared, definition.name(), gather.max) };
+        attempt.part = Part::Leads(Box::new(Run::new(most)));
+    }
+    Ok((attempt, definition, payload))
+}
+
+/// Gives a task back that another worker may be able to run.
+fn give_to_another(shared: &Shared, lease: &Lease, misfits: u32, why: &str) -> Obstacle {
+    let (id, text) = (lease.id.clone(), why.to_owned());
+    let next_in = misfit::wait(misfits + 1);
+    let next_in_ms = outcome_log::millis(next_in);
+    let event = "this worker can't run the task; the next attempt may go to another";
+    log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
+    let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
+    Obstacle::Misfit(Box::new(Report::Release(release)))
 }
 
 fn quarantined(lease: Lease, task: &'static str, attempt: u32, losses: u32) -> Obstacle {

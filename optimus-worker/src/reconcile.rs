@@ -22,15 +22,18 @@ pub(crate) struct Before {
     pub(crate) worker: WorkerId,
     pub(crate) received_seq: u64,
     pub(crate) grants: u64,
+    /// How many requests for the calls of a run had ended.
+    pub(crate) collected: u64,
     pub(crate) attempts: Vec<Arc<Attempt>>,
 }
 
 /// Returns one record for each queue. The attempts are read last, so the answer to a later claim
 /// can only add tasks, and no task is missed.
 pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
+    let collected = shared.collects.ended();
     let before = |queue: &Served| {
         let (worker, received_seq, grants) = (queue.worker(), queue.received_seq(), queue.grants());
-        Before { worker, received_seq, grants, attempts: Vec::new() }
+        Before { worker, received_seq, grants, collected, attempts: Vec::new() }
     };
     let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
     for attempt in shared.attempts.snapshot() {
@@ -49,7 +52,10 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
 /// Gives back tasks that the worker never received, and stops the attempts that it lost or must
 /// stop.
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
-    for (id, token) in &renewed.held {
+    // The answer may contain tasks that a collect has just moved here, and that are not in the
+    // table yet. If they never arrive, a later heartbeat gives them back.
+    let is_collecting = shared.collects.begun() != before.collected;
+    for (id, token) in renewed.held.iter().filter(|_| !is_collecting) {
         let known = shared.attempts.holds(id, token.fence)
             || shared.quarantine.holds(id, token.fence)
             || shared.marked_dead.holds(id, token.fence);
@@ -67,12 +73,14 @@ pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
     for attempt in &before.attempts {
         let id = &attempt.lease.id;
         if stopping.contains(id) {
-            attempt.stop(Stop::Cancelled);
+            attempt.cancel();
         }
         if !attempt.is_settled() && !held.contains(&(id, attempt.lease.token)) {
-            let id = id.clone();
-            let text = "the lease is over; the worker asks the handler to stop";
-            log_event!(shared.log, WARN, %id, "{text}");
+            if !attempt.follows() {
+                let id = id.clone();
+                let text = "the lease is over; the worker asks the handler to stop";
+                log_event!(shared.log, WARN, %id, "{text}");
+            }
             attempt.stop(Stop::Lost);
         }
     }

@@ -7,9 +7,10 @@ use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
 use tokio::runtime::Handle;
 
 use crate::{
-    attempts::Attempts, config::Config, ledger_retention::Ledgers, marked_dead::MarkedDead,
-    quarantine::Quarantine, reporter::Reporter, role_wakeups::Wakeups, served_queues::Queues,
-    shutdown_state::Shutdown, slots::Slots, tally::Tally, task_registry::Registry,
+    attempts::Attempts, collect::Collects, config::Config, ledger_retention::Ledgers,
+    marked_dead::MarkedDead, quarantine::Quarantine, reporter::Reporter, role_wakeups::Wakeups,
+    served_queues::Queues, shutdown_state::Shutdown, slots::Slots, tally::Tally,
+    task_registry::Registry,
 };
 
 /// The state that all roles of one worker share.
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) queues: Queues,
     pub(crate) attempts: Attempts,
+    /// The requests for the calls of runs.
+    pub(crate) collects: Collects,
     pub(crate) marked_dead: MarkedDead,
     pub(crate) reporter: Reporter,
     pub(crate) slots: Arc<Slots>,

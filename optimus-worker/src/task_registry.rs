@@ -14,6 +14,8 @@ struct Known {
     /// The back-off function of the task, if it has one. A function can't be stored, so a record
     /// only states that the task has one.
     formula: Backoff,
+    /// Whether its calls are gathered.
+    gathers: bool,
 }
 
 impl Registry {
@@ -35,11 +37,13 @@ impl Registry {
             }
             // Called only here, because options are user code, and the claimer must not wait for
             // them.
-            let formula = match task.options().backoff_formula() {
+            let options = task.options();
+            let formula = match options.backoff_formula() {
                 formula @ Backoff::Custom(_) => formula,
                 _ => Backoff::default(),
             };
-            known.insert(task.name(), Known { definition: task, formula });
+            let gathers = options.gathers();
+            known.insert(task.name(), Known { definition: task, formula, gathers });
         }
         if known.is_empty() {
             return Err(Error::invalid(
@@ -76,6 +80,11 @@ impl Registry {
     /// Returns the task with that name, and its back-off for records without one.
     pub(crate) fn get(&self, name: &str) -> Option<(TaskDefinition, Backoff)> {
         self.0.get(name).map(|known| (known.definition, known.formula))
+    }
+
+    /// Returns whether the calls of the task with that name are gathered.
+    pub(crate) fn gathers(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|known| known.gathers)
     }
 
     /// Returns all tasks, by name.

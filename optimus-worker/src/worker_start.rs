@@ -16,6 +16,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     attempts::Attempts,
+    collect::Collects,
     config::{self, Config},
     ledger_retention::Ledgers,
     marked_dead::MarkedDead,
@@ -80,6 +81,7 @@ pub(crate) async fn start(
         queues: Queues::new(queues),
         attempts: Attempts::new(wakeups.clone()),
         marked_dead: MarkedDead::default(),
+        collects: Collects::default(),
         slots,
         tally: Tally::default(),
         threads: Arc::default(),

@@ -101,7 +101,9 @@ pub use optimus_core::{
     BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
 };
 pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
-pub use optimus_core::{Gate, GateHandle, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit};
+pub use optimus_core::{
+    Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
+};
 
 pub use optimus_core::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer};
 pub use optimus_core::{CancelCall, LaneHandle};

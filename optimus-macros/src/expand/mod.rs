@@ -49,7 +49,8 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
     sig.ident = model.body_ident();
     sig.inputs =
         model.receiver.iter().map(|receiver| syn::FnArg::Receiver(receiver.clone())).collect();
-    for Param { pat, ty, attrs, .. } in &model.params {
+    for param in &model.params {
+        let (Param { pat, attrs, .. }, ty) = (param, param.body_type());
         sig.inputs.push(syn::parse_quote!(#(#attrs)* #pat: #ty));
     }
     let doc = format!(

@@ -11,6 +11,7 @@ use crate::{
     parse::{
         backoff::Formula,
         function::Model,
+        gather::Window,
         options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
         rate::Rate,
         template::{self, Template},
@@ -48,7 +49,13 @@ pub(crate) fn options(model: &Model) -> TokenStream {
     set("cost", limits.cost.map(ToTokens::into_token_stream));
     set("lane_rate", limits.lane_rate.map(rate));
     set("lane_burst", limits.lane_burst.map(ToTokens::into_token_stream));
+    set("gather", o.gather.window.map(window));
     tokens
+}
+
+fn window(Window { wait, most }: Window) -> TokenStream {
+    let wait = duration(wait);
+    quote!(#wait, #most)
 }
 
 fn rate(Rate { tasks, function }: Rate) -> TokenStream {
@@ -131,6 +138,7 @@ pub(crate) fn named_templates(model: &Model) -> TokenStream {
     let options = [
         ("biz_id", o.biz_id.is_some()),
         ("lane", o.lane.is_some()),
+        ("by", o.gather.by.is_some()),
         ("after", !o.after.is_empty()),
     ];
     let names: Vec<_> =
@@ -145,10 +153,10 @@ pub(crate) fn named_templates(model: &Model) -> TokenStream {
 
 /// Generates the functions that fill the templates.
 pub(crate) fn templates(model: &Model) -> TokenStream {
-    let (biz_id, lane) = (&model.options.biz_id, &model.options.lane);
-    let biz_id = biz_id.as_ref().map(|given| filled(model, "biz_id", given));
-    let lane = lane.as_ref().map(|given| filled(model, "lane", given));
-    biz_id.into_iter().chain(lane).collect()
+    let o = &model.options;
+    let given = [("biz_id", &o.biz_id), ("lane", &o.lane), ("by", &o.gather.by)];
+    let given = given.into_iter().filter_map(|(name, given)| Some((name, given.as_ref()?)));
+    given.map(|(name, given)| filled(model, name, given)).collect()
 }
 
 /// Generates a function of that name, which fills the template from the arguments.

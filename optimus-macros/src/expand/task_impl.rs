@@ -86,7 +86,11 @@ fn outcome(model: &Model) -> TokenStream {
 fn run(model: &Model) -> TokenStream {
     let body = model.body_ident();
     let locals: Vec<_> = (0..model.params.len()).map(|n| format_ident!("__p{n}")).collect();
+    let gathers = model.options.gather.is_given;
     let values = model.params.iter().map(|Param { ident, ty, role, .. }| match role {
+        Role::Argument if gathers => quote! {
+            __calls.into_iter().map(|__call| __call.#ident).collect::<::std::vec::Vec<#ty>>()
+        },
         Role::Argument => quote!(self.#ident),
         Role::Data => quote_spanned!(here(ty.span())=> __optimus::data::<#ty>(&__ctx)?),
         Role::Context => {
@@ -101,7 +105,26 @@ fn run(model: &Model) -> TokenStream {
         quote!(__ctx.run_blocking(move || #answer(#body(#(#locals),*))).await)
     };
     // Compiler errors about the attempt's future appear at the function's name.
-    quote_spanned! {here(model.sig.ident.span())=>
+    let place = here(model.sig.ident.span());
+    if gathers {
+        return quote_spanned! {place=>
+            async fn run(
+                self,
+                __ctx: __optimus::Context,
+            ) -> ::core::result::Result<Self::Output, __optimus::BoxError> {
+                Self::run_all(::std::vec![self], __ctx).await
+            }
+
+            async fn run_all(
+                __calls: ::std::vec::Vec<Self>,
+                __ctx: __optimus::Context,
+            ) -> ::core::result::Result<Self::Output, __optimus::BoxError> {
+                #(let #locals = #values;)*
+                #answered
+            }
+        };
+    }
+    quote_spanned! {place=>
         async fn run(
             self,
             __ctx: __optimus::Context,

@@ -27,7 +27,10 @@ pub(crate) struct Model {
 pub(crate) struct Param {
     pub(crate) pat: Pat,
     pub(crate) ident: Ident,
+    /// The type of the argument that a call passes.
     pub(crate) ty: Type,
+    /// The type of the list of these, if the task gathers its calls.
+    pub(crate) list: Option<Type>,
     pub(crate) role: Role,
     /// Attributes that stay on the function's parameter.
     pub(crate) attrs: Vec<Attribute>,
@@ -143,7 +146,7 @@ impl Param {
             Pat::Ident(pat) => pat.ident.clone(),
             _ => format_ident!("argument_{position}"),
         };
-        Self { pat, ident, ty, role, attrs, serde }
+        Self { pat, ident, ty, list: None, role, attrs, serde }
     }
 
     /// Returns the name of the argument in JSON, unless a serde attribute changes how the argument

@@ -4,6 +4,7 @@
 pub(crate) mod backoff;
 pub(crate) mod duration;
 pub(crate) mod function;
+pub(crate) mod gather;
 pub(crate) mod limits;
 pub(crate) mod option_value;
 pub(crate) mod options;

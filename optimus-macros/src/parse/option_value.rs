@@ -259,7 +259,7 @@ pub(crate) fn path(name: &Ident, value: &Expr) -> Result<Path> {
 }
 
 /// Returns the expression without the invisible parentheses that `macro_rules!` adds.
-fn plain(value: &Expr) -> &Expr {
+pub(crate) fn plain(value: &Expr) -> &Expr {
     match value {
         Expr::Group(group) => plain(&group.expr),
         value => value,
@@ -281,6 +281,6 @@ fn source(value: &Expr) -> String {
     plain(value).to_token_stream().to_string()
 }
 
-fn refuse<T>(at: impl ToTokens, remedy: impl std::fmt::Display) -> Result<T> {
+pub(crate) fn refuse<T>(at: impl ToTokens, remedy: impl std::fmt::Display) -> Result<T> {
     Err(Error::new_spanned(at, remedy))
 }

@@ -18,6 +18,7 @@ use crate::{
     errors::Errors,
     parse::{
         backoff::Formula,
+        gather::{self, Gather},
         limits::{self, Limits},
         option_value,
         template::{self, Template},
@@ -48,6 +49,7 @@ pub(crate) struct Options {
     pub(crate) give_up_after: Option<Duration>,
     pub(crate) outcome_ttl: Option<Duration>,
     pub(crate) limits: Limits,
+    pub(crate) gather: Gather,
 }
 
 /// The value of `backoff = …`.
@@ -87,7 +89,7 @@ pub(crate) enum PrerequisiteFailure {
 }
 
 /// Every option, in the order of the documentation.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 29] = [
     "name",
     "queue",
     "priority",
@@ -114,11 +116,13 @@ const NAMES: [&str; 27] = [
     "cost",
     "lane_rate",
     "lane_burst",
+    "gather",
+    "by",
     "crate",
 ];
 
 /// Names that users of other queues try.
-const SYNONYMS: [(&str, &str); 21] = [
+const SYNONYMS: [(&str, &str); 25] = [
     ("retries", "max_retry"),
     ("retry", "max_retry"),
     ("max_attempts", "max_retry"),
@@ -140,6 +144,10 @@ const SYNONYMS: [(&str, &str); 21] = [
     ("rate_limit", "rate"),
     ("throttle", "rate"),
     ("weight", "cost"),
+    ("batch", "gather"),
+    ("aggregate", "gather"),
+    ("debounce", "gather"),
+    ("group_by", "by"),
 ];
 
 /// One option, in any form that users try.
@@ -222,6 +230,7 @@ impl Options {
             give_up_after: None,
             outcome_ttl: None,
             limits: Limits::default(),
+            gather: Gather::default(),
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
@@ -243,6 +252,13 @@ impl Options {
         needs_lane(&given, errors);
         needs_after(&given, errors);
         limits::check(&given, errors);
+        gather::check(&given, options.gather.window, options.expires_in, errors);
+        // What was refused causes no other error.
+        if options.gather.is_given {
+            options.lane = None;
+        } else {
+            options.gather.by = None;
+        }
         options
     }
 
@@ -295,6 +311,7 @@ impl Options {
                 self.outcome_ttl = errors.keep(option_value::positive(name, value));
             }
             _ if self.limits.set(name, value, errors) => {}
+            _ if self.gather.set(name, value, errors) => {}
             _ => unknown(name, errors),
         }
     }

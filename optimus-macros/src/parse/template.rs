@@ -9,8 +9,8 @@ use syn::{Expr, LitStr, ext::IdentExt, parse::Parser};
 
 use crate::parse::option_value;
 
-/// The longest key of a lane.
-const LANE_BYTES_MAX: usize = 512;
+/// The longest key of a lane, or of calls that are gathered.
+const KEY_BYTES_MAX: usize = 512;
 
 /// A parsed template.
 #[derive(Debug, PartialEq)]
@@ -30,24 +30,29 @@ pub(crate) struct Placeholder {
     pub(crate) fields: Vec<String>,
 }
 
-/// Reads the template of an option, `biz_id` or `lane`.
+/// Reads the template of an option: `biz_id`, `lane` or `by`.
 pub(crate) fn read(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)> {
-    let text = option_value::text(name, value)?;
-    let problem = match (text.value().is_empty(), name == "lane") {
-        (true, true) => Some(
+    let (text, option) = (option_value::text(name, value)?, name.to_string());
+    let problem = match (text.value().is_empty(), &*option) {
+        (true, "lane") => Some(
             "an empty `lane` is no key: use one key for each order of tasks, as in \
              \"user-{order.user}\", any word for one lane of all calls, or remove `lane`"
                 .to_owned(),
         ),
-        (true, false) => Some(
+        (true, "by") => Some(
+            "an empty `by` is no key: use a value of the call, as in \"{user}\", or remove `by`, \
+             so that all calls may run together"
+                .to_owned(),
+        ),
+        (true, _) => Some(
             "an empty `biz_id` would make all calls one task; use a value that differs, as in \
              \"{order.id}\", or remove `biz_id`"
                 .to_owned(),
         ),
-        (false, true) => lane_problem(&text.value()),
-        (false, false) => None,
+        (false, "lane" | "by") => key_problem(&option, &text.value()),
+        (false, _) => None,
     };
-    let problem = match (problem, parse(&text.value(), &name.to_string())) {
+    let problem = match (problem, parse(&text.value(), &option)) {
         (None, Ok(template)) => return Ok((text, template)),
         (Some(problem), _) => problem,
         (None, Err(problem)) => format!("`{name}`: {problem}"),
@@ -55,13 +60,15 @@ pub(crate) fn read(name: &Ident, value: &Expr) -> syn::Result<(LitStr, Template)
     Err(syn::Error::new_spanned(text, problem))
 }
 
-/// Returns what is wrong with the key of a lane, whatever the values of its placeholders are.
-fn lane_problem(text: &str) -> Option<String> {
+/// Returns what is wrong with a key, whatever the values of its placeholders are.
+fn key_problem(option: &str, text: &str) -> Option<String> {
     if let Some(found) = text.chars().find(|c| c.is_control()) {
-        return Some(format!("`lane`: the key has the control character {found:?}; leave it out"));
+        return Some(format!(
+            "`{option}`: the key has the control character {found:?}; leave it out"
+        ));
     }
-    (text.len() > LANE_BYTES_MAX && !text.contains(['{', '}']))
-        .then(|| format!("`lane`: the key is longer than {LANE_BYTES_MAX} bytes"))
+    (text.len() > KEY_BYTES_MAX && !text.contains(['{', '}']))
+        .then(|| format!("`{option}`: the key is longer than {KEY_BYTES_MAX} bytes"))
 }
 
 /// Reads a template. The error states what is wrong and what to write instead.

@@ -1,0 +1,78 @@
+//! Calls that are gathered: each passes one value, and the function takes the list of them.
+
+use optimus::{BoxError, Context, Submit, Task, TaskRecord, Worker};
+
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Event {
+    user: u64,
+    r#type: String,
+}
+
+/// The key is a field of the call.
+#[optimus::task(gather = "10s | 500", by = "{user}", biz_id = "{user}-{type}", max_retry = 1)]
+async fn digest(events: Vec<Event>, ctx: Context) -> Result<usize, BoxError> {
+    assert_eq!(ctx.calls().len(), events.len());
+    Ok(events.len())
+}
+
+/// A plain function, and the value of the worker.
+#[optimus::task(gather = "250ms|2", by = "{rows.0}")]
+fn insert(rows: Vec<(u64, String)>, #[data] table: String) -> Result<String, BoxError> {
+    Ok(format!("{table}: {rows:?}"))
+}
+
+/// The key is the call itself; the type has another path.
+#[optimus::task(gather = "1h30m | 10000", by = "user-{users:>03}")]
+async fn greet(mut users: ::std::vec::Vec<u64>) {
+    users.clear();
+}
+
+/// One key for all calls.
+#[optimus::task(gather = "1s | 10")]
+async fn all(#[serde(default)] numbers: Vec<Option<u64>>) {
+    let _ = numbers;
+}
+
+macro_rules! of {
+    ($list:ty) => {
+        #[optimus::task(gather = "1s | 10")]
+        async fn from_macro(list: $list) {
+            let _ = list;
+        }
+    };
+}
+
+of!(Vec<u8>);
+
+fn gather(call: impl Submit) -> optimus::Gather {
+    let record = call.into_submission().unwrap().stored();
+    TaskRecord::decode(record).unwrap().gather.expect("it is gathered")
+}
+
+fn key<T: Task>(call: optimus::Call<T>) -> String {
+    gather(call).by
+}
+
+#[tokio::main]
+async fn main() {
+    let event = Event { user: 7, r#type: "sold".into() };
+    let record = digest(event.clone()).into_submission().unwrap().stored();
+    let record = TaskRecord::decode(record).unwrap();
+    assert_eq!(record.biz_id.as_deref(), Some("7-sold"));
+    let found = gather(digest(event.clone()));
+    assert_eq!((&*found.by, found.wait.as_secs(), found.max), ("7", 10, 500));
+    assert_eq!(key(digest(event.clone()).by("ann")), "ann");
+    assert_eq!(key(insert((7, "a".into()))), "7");
+    assert_eq!(key(greet(5)), "user-005");
+    assert_eq!(key(all(None)), "");
+    assert_eq!(gather(from_macro(1)).max, 10);
+
+    assert_eq!(digest(event.clone()).perform_inline().await.unwrap(), 1);
+    let events = vec![event; 3];
+    let worker = Worker::builder("memory://gather").only_named_tasks().task(digest).task(greet);
+    drop(worker.build().unwrap());
+    assert_eq!(events.len(), 3);
+    let data = optimus::Data::new().with("t".to_owned());
+    let text = insert((7, "a".into())).perform_inline_with(data).await.unwrap();
+    assert_eq!(text, r#"t: [(7, "a")]"#);
+}

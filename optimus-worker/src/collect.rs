@@ -1,0 +1,231 @@
+//! Collects the calls of a run, for the attempt that leads it, and starts the run: [`start`].
+//!
+//! The calls have leases of their own. Each is in the table of attempts before the request that
+//! brought it counts as ended, so no heartbeat gives it back. A call that can't run, such as one
+//! that has expired, ends by itself.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use optimus_core::{
+    Lease, RunError, Running, RunningCalls, TaskDefinition,
+    broker::{BrokerError, Collected, Give, Grant, Release},
+    log_event,
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    decide_outcome::{self, HandlerEnd, Report},
+    executor,
+    outcome_log::Outcome,
+    prepare::{self, Claim, Payload},
+    run_outcome,
+    run_part::{Part, Run},
+    shared::Shared,
+};
+
+/// A run takes no more calls once their arguments have this many bytes.
+const RUN_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The wait before a request that was not answered is sent again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Counts the requests for calls.
+#[derive(Debug, Default)]
+pub(crate) struct Collects {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// A request that is under way.
+struct UnderWay<'a>(&'a Collects);
+
+impl Collects {
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    fn begin(&self) -> UnderWay<'_> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        UnderWay(self)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The calls of a run whose arguments are here, in the order of the run.
+struct Calls {
+    payloads: Vec<Vec<u8>>,
+    /// The calls that follow the first one.
+    followers: Vec<Arc<Attempt>>,
+}
+
+/// Collects the calls that run with this one, whose arguments are `payload`, and starts the
+/// handler. The error is the end of this call: its arguments do not fit, or its lease is over.
+pub(crate) async fn start(
+    shared: &Shared,
+    leader: &Arc<Attempt>,
+    run: &Run,
+    definition: TaskDefinition,
+    payload: Vec<u8>,
+) -> Result<Running, HandlerEnd> {
+    if let Err(ended) = executor::begin(shared, leader, || definition.check(&payload)) {
+        next_page(shared, leader, 0).await;
+        return Err(ended);
+    }
+    let Calls { payloads, followers } = collect(shared, leader, run.most, payload).await?;
+    leader.complete_run();
+    let keep = run_outcome::result_needed(leader);
+    let begin = || Ok(definition.run_all(&payloads, leader.ctx.clone(), keep));
+    let RunningCalls { running, undecodable } = executor::begin(shared, leader, begin)?;
+    let mut leading = None;
+    for (position, problem) in undecodable {
+        match position.checked_sub(1).and_then(|at| followers.get(at)) {
+            Some(call) => end_alone(shared, leader, call, problem),
+            None => leading = Some(problem),
+        }
+    }
+    let ids = run_outcome::calls(leader).map(|call| call.lease.id.clone());
+    leader.ctx.set_calls(ids.collect());
+    match (leading, running) {
+        (None, Some(running)) => Ok(running),
+        (problem, _) => {
+            let problem = problem.unwrap_or_else(|| RunError::Failed("a run without calls".into()));
+            Err(HandlerEnd::Returned(Err(problem)))
+        }
+    }
+}
+
+/// Collects the calls that run with this one.
+async fn collect(
+    shared: &Shared,
+    leader: &Arc<Attempt>,
+    most: usize,
+    payload: Vec<u8>,
+) -> Result<Calls, HandlerEnd> {
+    let mut calls = Calls { payloads: vec![payload], followers: Vec::new() };
+    let mut bytes = calls.payloads[0].len();
+    loop {
+        let is_full = bytes > RUN_BYTES_MAX;
+        let want = if is_full { 0 } else { most - calls.payloads.len() };
+        let Some((page, more)) = next_page(shared, leader, want).await else {
+            leader.stop(Stop::Lost);
+            return Err(HandlerEnd::Abandoned);
+        };
+        for (call, payload) in page {
+            match executor::fetch(shared, &call.lease.id, payload).await {
+                Ok(payload) => {
+                    bytes += payload.len();
+                    calls.payloads.push(payload);
+                    calls.followers.push(call);
+                }
+                Err(problem) => end_alone(shared, leader, &call, problem),
+            }
+        }
+        if !more || want == 0 {
+            return Ok(calls);
+        }
+    }
+}
+
+/// Ends a call of the run that can't run with the others.
+fn end_alone(shared: &Shared, leader: &Attempt, call: &Arc<Attempt>, problem: RunError) {
+    leader.remove_follower(call);
+    let mut ended = HandlerEnd::Returned(Err(problem));
+    let decision = decide_outcome::decide(call, &mut ended, fastrand::f64());
+    if let Some(decision) = decision.filter(|_| call.settle()) {
+        call.set_ended(Outcome::of(Some(&decision), shared.config.success_level));
+        shared.reporter.push(decision.report);
+    }
+}
+
+type Page = Vec<(Arc<Attempt>, Payload)>;
+
+/// Collects the calls of one request, and returns whether there are more. `None`: the worker no
+/// longer holds the leader.
+async fn next_page(shared: &Shared, leader: &Arc<Attempt>, want: usize) -> Option<(Page, bool)> {
+    loop {
+        let under_way = shared.collects.begin();
+        match shared.broker.collect(&leader.lease, want).await {
+            Ok(collected) => {
+                let Collected { token, now_ms, grants, more } = collected?;
+                let lease = |grant: &Grant| Lease {
+                    id: grant.id.clone(),
+                    worker: leader.lease.worker.clone(),
+                    token,
+                };
+                let page = grants.into_iter().filter_map(|grant| {
+                    let lease = lease(&grant);
+                    take_in(shared, leader, grant, lease, now_ms)
+                });
+                let page = add(shared, leader, page.collect());
+                drop(under_way);
+                return Some((page, more));
+            }
+            // The heartbeat gives back what a lost answer has brought.
+            Err(problem) if problem.is_transient() => drop(under_way),
+            Err(problem) => {
+                log_uncollected(shared, leader, &problem);
+                return Some((Vec::new(), false));
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+fn take_in(
+    shared: &Shared,
+    leader: &Arc<Attempt>,
+    grant: Grant,
+    lease: Lease,
+    now_ms: u64,
+) -> Option<(Arc<Attempt>, Payload)> {
+    let Grant { record, tries, was_tried, start_by, .. } = grant;
+    let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone: false };
+    let (mut attempt, payload) = prepare::prepare_call(shared, claim)?;
+    attempt.part = Part::after(leader);
+    // It never begins by itself, so no other role may give it back as one that has not begun.
+    attempt.begin();
+    Some((Arc::new(attempt), payload))
+}
+
+/// Adds the calls to the run, or gives them back if the run has ended.
+fn add(shared: &Shared, leader: &Arc<Attempt>, page: Page) -> Page {
+    let calls: Vec<Arc<Attempt>> = page.iter().map(|(call, _)| call.clone()).collect();
+    shared.attempts.insert(calls.iter());
+    let Err(late) = leader.add_followers(calls) else { return page };
+    for call in late {
+        if call.settle() {
+            call.set_ended(Outcome::GivenBack);
+            let lease = call.lease.clone();
+            shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
+        }
+    }
+    Vec::new()
+}
+
+/// Returns how many calls a run may have: one if the definition of this program gathers none.
+pub(crate) fn most(shared: &Shared, task: &str, max: u32) -> usize {
+    if !shared.registry.gathers(task) {
+        return 1;
+    }
+    usize::try_from(max).unwrap_or(1).max(1)
+}
+
+fn log_uncollected(shared: &Shared, leader: &Attempt, problem: &BrokerError) {
+    let (id, problem) = (leader.lease.id.clone(), problem.clone());
+    let text = "Redis refuses to name the calls of a run; the run has those that are here";
+    log_event!(shared.log, ERROR, %id, error = %problem, "{text}");
+}

@@ -1,0 +1,100 @@
+//! What the end of a run means for each of its calls: [`of_call`].
+//!
+//! The end is decided once, for the attempt that leads. All calls get the same result, wait or
+//! error, but each has its own retries and its own options.
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::{
+    AttemptError, Reason,
+    broker::{Completion, Failure, FailureOutcome, Give, Release},
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    decide_outcome::{self, Decision, Report},
+    success,
+};
+
+/// Returns the attempt and the calls that follow it in its run.
+pub(crate) fn calls(attempt: &Attempt) -> impl Iterator<Item = CallOf<'_>> {
+    let followers = attempt.followers().into_iter().map(CallOf::Follower);
+    std::iter::once(CallOf::Leader(attempt)).chain(followers)
+}
+
+/// One call of a run.
+pub(crate) enum CallOf<'a> {
+    Leader(&'a Attempt),
+    Follower(Arc<Attempt>),
+}
+
+impl std::ops::Deref for CallOf<'_> {
+    type Target = Attempt;
+
+    fn deref(&self) -> &Attempt {
+        match self {
+            Self::Leader(attempt) => attempt,
+            Self::Follower(attempt) => attempt,
+        }
+    }
+}
+
+/// Returns what is reported of a call, after the decision about its run.
+pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision> {
+    if call.follows() && matches!(call.stopped(), Some((Stop::Lost, _))) {
+        return None;
+    }
+    let Some(Decision { report, asked, because }) = run else {
+        // The lease of the attempt that leads is lost. This call is given back if it is still held.
+        return call.follows().then(|| decide_outcome::interrupted(call).into());
+    };
+    let report = match report {
+        Report::Complete(done) => completed(done, call),
+        Report::Fail(failure) => failed(failure, call),
+        Report::Release(Release { give: Give::Interrupted, .. }) => {
+            decide_outcome::interrupted(call)
+        }
+        Report::Release(release) => {
+            Report::Release(Release { lease: call.lease.clone(), give: release.give })
+        }
+    };
+    Some(Decision { report, asked: *asked, because: because.clone() })
+}
+
+fn completed(done: &Completion, call: &Attempt) -> Report {
+    let result = done.result.as_ref().filter(|_| call.facts.takes_result());
+    let result = result.map(|(bytes, _)| bytes.clone());
+    Report::Complete(success::completion(call, (done.took, done.ended_ms), result))
+}
+
+fn failed(failure: &Failure, call: &Attempt) -> Report {
+    let lease = call.lease.clone();
+    let Ok(entry) = serde_json::from_str::<AttemptError>(&failure.error) else {
+        // A cancelled call has no error.
+        return Report::Fail(Failure { lease, shut: None, ..failure.clone() });
+    };
+    if entry.reason == Reason::Lost {
+        return decide_outcome::interrupted(call);
+    }
+    let outcome = match failure.outcome {
+        FailureOutcome::Retry(wait) if decide_outcome::has_retries_left(&call.facts) => {
+            FailureOutcome::Retry(wait)
+        }
+        FailureOutcome::Retry(_) => FailureOutcome::Dead,
+        other => other,
+    };
+    let error = AttemptError { attempt: call.facts.attempt, ..entry };
+    let error = serde_json::to_string(&error).expect("plain fields");
+    // One pause is enough.
+    let shut = failure.shut.clone().filter(|_| !call.follows());
+    Report::Fail(Failure { lease, outcome, shut, error })
+}
+
+/// Returns how long the longest result of a call is needed; zero if nobody gets it.
+pub(crate) fn result_needed(attempt: &Attempt) -> Duration {
+    calls(attempt).map(|call| call.facts.result_needed()).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "run_outcome_tests.rs"]
+mod tests;

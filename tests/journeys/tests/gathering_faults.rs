@@ -1,0 +1,110 @@
+//! Gathered calls whose worker is killed, or whose worker does not hear answers: none is lost.
+
+mod common;
+
+use std::future::pending;
+
+use common::{
+    Bench, Gate,
+    digests::{Crew, SOON, Way, become_all, builder, done, hundred, three, tries},
+    orders::Log,
+};
+use optimus_core::{Reason, TaskState};
+use optimus_testkit::{FaultProxy, Proc, eventually};
+
+const CALLS: u64 = 3_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "another test starts it as a process"]
+async fn a_worker_process_for_the_other_test() {
+    let bench = Bench::of_parent().await;
+    let gate = Gate::new();
+    let worker = bench.start(builder(&bench, &Log::default(), &gate));
+    println!("works");
+    gate.began.wait_for(1).await;
+    println!("runs");
+    pending::<()>().await;
+    worker.stop().await;
+}
+
+async fn start(bench: &Bench) -> Proc {
+    let worker = bench.child("a_worker_process_for_the_other_test").start();
+    worker.wait_for_line("works", SOON).await;
+    worker
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_calls_of_a_run_whose_worker_is_killed_run_together_elsewhere() {
+    let bench = Bench::on_redis().await;
+    let calls = (1..=3).map(|number| three("ann", number, Way::Waits));
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    let mut doomed = start(&bench).await;
+    doomed.wait_for_line("runs", SOON).await;
+    become_all(&handles, TaskState::Working).await;
+    doomed.kill9();
+    let crew = Crew::of(&bench);
+    crew.gate.open.hit();
+    for handle in &handles {
+        assert_eq!(done(handle).await, [1, 2, 3]);
+    }
+    assert_eq!(crew.log.lines(), ["ann#2: [1, 2, 3]"], "the lost attempt counts");
+    crew.worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_while_a_worker_is_killed_among_many_runs() {
+    let bench = Bench::on_redis().await;
+    let mut doomed = start(&bench).await;
+    let calls = (0..CALLS).map(|n| hundred(&format!("user-{}", n % 10), n));
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    doomed.wait_for_line("runs", SOON).await;
+    doomed.kill9();
+    let crew = Crew::of(&bench);
+    for handle in &handles {
+        assert!(!done(handle).await.is_empty());
+    }
+    crew.worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_kills_its_worker_is_dead_and_those_beside_it_succeed() {
+    let bench = Bench::on_redis().await;
+    let ways = [Way::Plain, Way::Kills, Way::Plain];
+    let calls = (1..).zip(ways).map(|(number, way)| three("ann", number, way));
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    // The next loss would mark each of them Dead, so each runs alone, and one of them kills again.
+    for _ in 0..3 {
+        let mut doomed = start(&bench).await;
+        doomed.wait(SOON).await;
+    }
+    let mut worker = start(&bench).await;
+    common::died_of(&handles[1], Reason::Lost).await;
+    for handle in [&handles[0], &handles[2]] {
+        assert_eq!(done(handle).await.len(), 1, "it ran alone after two losses");
+        assert_eq!(handle.status().await.unwrap(), TaskState::Success);
+    }
+    assert_eq!(tries(&bench, handles[1].id()).await.1, 3);
+    worker.kill9();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_while_answers_are() {
+    let near = Bench::on_redis().await;
+    let proxy = FaultProxy::start(&near.url()).await;
+    let far = Bench::shared(&proxy.url(), near.namespace()).await;
+    let crew = Crew::with(&far, |builder| builder.concurrency(4));
+    let calls = (0..CALLS).map(|n| hundred(&format!("user-{}", n % 10), n));
+    let handles = near.client.submit_all(calls).await.unwrap();
+    for wait in 1..=12 {
+        proxy.drop_reply(wait);
+        let last = handles.last().unwrap();
+        let is_over = async || proxy.struck() || last.status().await.unwrap() == TaskState::Success;
+        eventually("an answer is lost", SOON, is_over).await;
+    }
+    for handle in &handles {
+        assert!(!done(handle).await.is_empty());
+    }
+    let left = near.client.inspector().counts("default").await.unwrap();
+    assert_eq!((left.blocked, left.working, left.ready), (0, 0, 0), "{left:?}");
+    crew.worker.stop().await;
+}
