@@ -4,19 +4,23 @@
 -- It ends when it is sealed and all its members have ended. Members are tasks of any queue whose
 -- records name the group and their position in it. This script only gives the positions. So a
 -- client enrols members before it submits them, and a client that dies between the two can repeat
--- both: an addition of the same name gets the same positions.
+-- both: an addition of the same name gets the same positions, if its calls have the same digest.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 name of the addition · 4 how many members · 5 `1` to seal it,
 --        else '' · 6 how long it is kept, in ms: after its end, or if it never ends since the last
---        addition · the queues of these members
+--        addition; '' keeps that time · 7 what a member that fails does to it, as `gp` of a header
+--        says it; only for a new group · 8 the digest of the calls, or '' · the queues of these
+--        members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
---        `1` if effects were posted; or OK, `ended`, its state, and three words without a meaning
+--        `1` if effects were posted; or OK, `ended`, its state, and three words without a meaning;
+--        or OK, `other`, if the addition was made of other calls, and four such words
 -- REFUSE NEWER with the required number
 
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
 local now, gid, name, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local seals, keep = ARGV[5] == '1', tonumber(ARGV[6])
+local policy, digest = ARGV[7], ARGV[8]
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -26,17 +30,22 @@ end
 local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
 local earlier = found and redis.call('HGET', group, '+' .. name)
 if earlier then
-  return { 'OK', 'open', earlier, whole(found.total), '0', '0' }
+  local position, made_of = string.match(earlier, '^(%d+) ?(.*)$')
+  if made_of ~= digest then
+    return { 'OK', 'other', '', '', '', '' }
+  end
+  return { 'OK', 'open', position, whole(found.total), '0', '0' }
 elseif found and found.state then
   return { 'OK', 'ended', found.state, '', '', '' }
 end
 local queues = found and redis.call('HGET', group, 'queues') or ''
-for i = 7, #ARGV do
+for i = 9, #ARGV do
   if not string.find(' ' .. queues .. ' ', ' ' .. ARGV[i] .. ' ', 1, true) then
     queues = queues == '' and ARGV[i] or queues .. ' ' .. ARGV[i]
   end
 end
 local first, done = found and found.total or 0, found and found.done or 0
+keep = keep or found and found.keep or 0
 local is_sealed, total = seals or found and found.is_sealed, first + count
 local ends = is_sealed and done == total
 redis.call('ZCARD', groups)
@@ -47,7 +56,11 @@ end
 -- Writes.
 redis.call('ZREM', groups, '')
 redis.call('HSET', group, 'total', whole(total), 'sealed', is_sealed and '1' or '0', 'keep',
-  whole(keep), 'queues', queues, '+' .. name, whole(first))
+  whole(keep), 'queues', queues, '+' .. name,
+  whole(first) .. (digest == '' and '' or ' ' .. digest))
+if not found and policy ~= '' then
+  redis.call('HSET', group, 'policy', policy)
+end
 redis.call('ZADD', groups, whole(now + keep), gid)
 if ends then
   redis.call('HSET', group, 'state', 'success')

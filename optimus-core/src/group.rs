@@ -71,6 +71,8 @@ pub struct GroupProgress {
     pub lost: u32,
     /// `Success` once all members have ended, `Cancelled` if it was cancelled; `None` before.
     pub ended: Option<TaskState>,
+    /// What a member that ends as Dead or Cancelled does to the group, as its submitter said it.
+    pub on_member_failure: PrerequisiteFailure,
     /// The queues of its members.
     pub queues: Vec<QueueName>,
 }

@@ -119,8 +119,7 @@ impl<'a, T, In> Group<'a, T, In> {
         self
     }
 
-    /// Sets how long the results are kept after the end of the group: 7 days by default. A
-    /// [`GroupHandle::add`] sets 7 days again.
+    /// Sets how long the results are kept after the end of the group: 7 days by default.
     pub fn result_ttl(mut self, ttl: Duration) -> Self {
         self.calls.keep = ttl;
         self

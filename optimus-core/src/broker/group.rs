@@ -9,6 +9,7 @@ use super::{
     scripts,
 };
 use crate::{
+    after::PrerequisiteFailure,
     group::{GroupProgress, MemberResult},
     id::{QueueName, TaskId},
     record_json::millis,
@@ -34,8 +35,12 @@ pub struct Enroll<'a> {
     /// more.
     pub seal: bool,
     /// How long the group is kept: the results after its end, or a group that never ends since the
-    /// last addition.
-    pub keep: Duration,
+    /// last addition. `None` changes nothing.
+    pub keep: Option<Duration>,
+    /// What a member that fails does to the group, for a new group.
+    pub on_failure: PrerequisiteFailure,
+    /// What distinguishes these calls from others under the same name; may be empty.
+    pub digest: &'a str,
 }
 
 /// The answer to an addition.
@@ -54,6 +59,8 @@ pub enum Enrolled {
     },
     /// Nothing was added: the group has ended in this state.
     Ended(TaskState),
+    /// Nothing was added: other calls were added under the same name.
+    Other,
 }
 
 impl Broker {
@@ -64,7 +71,7 @@ impl Broker {
         group: &TaskId,
         members: Enroll<'_>,
     ) -> Result<Enrolled, BrokerError> {
-        let Enroll { operation, count, queues, seal, keep } = members;
+        let Enroll { operation, count, queues, seal, keep, on_failure, digest } = members;
         let stored = group.stored();
         let mut call = ScriptCall::new(&scripts::ENROLL, &self.keys(group.queue()), &stored)
             .arg(&self.now)
@@ -72,7 +79,9 @@ impl Broker {
             .arg(operation)
             .arg(count)
             .arg(if seal { "1" } else { "" })
-            .arg(millis(keep).max(1));
+            .arg(keep.map_or_else(String::new, |keep| millis(keep).max(1).to_string()))
+            .arg(stored_policy(on_failure))
+            .arg(digest);
         for queue in queues {
             call.push(queue);
         }
@@ -81,6 +90,9 @@ impl Broker {
         let wrong = || BrokerError::UnexpectedReply(format!("enroll answered {words:?}"));
         if words[0] == "ended" {
             return state(&words[1]).map(Enrolled::Ended);
+        }
+        if words[0] == "other" {
+            return Ok(Enrolled::Other);
         }
         let first = words[1].parse().map_err(|_| wrong())?;
         let total = words[2].parse().map_err(|_| wrong())?;
@@ -98,15 +110,27 @@ impl Broker {
         let stored = group.stored();
         let call = ScriptCall::new(&scripts::DISBAND, &self.keys(group.queue()), &stored)
             .arg(&self.now)
-            .arg(&stored);
+            .arg(&stored)
+            .arg("");
         let posted = self.run_surely(call).await?.flag()?;
         Ok(self.group(group).await?.map(|progress| (progress, posted)))
     }
 
+    /// Removes a group, of which nothing is known then. Those who wait for it learn that it was
+    /// cancelled. Returns whether effects were posted.
+    pub async fn forget_group(&self, group: &TaskId) -> Result<bool, BrokerError> {
+        let stored = group.stored();
+        let call = ScriptCall::new(&scripts::DISBAND, &self.keys(group.queue()), &stored)
+            .arg(&self.now)
+            .arg(&stored)
+            .arg("1");
+        self.run_surely(call).await?.flag()
+    }
+
     /// Reads how far a group is; `None` if nothing is known of it.
     pub async fn group(&self, group: &TaskId) -> Result<Option<GroupProgress>, BrokerError> {
-        const FIELDS: [&str; 8] =
-            ["total", "sealed", "done", "failed", "cancelled", "lost", "state", "queues"];
+        const FIELDS: [&str; 9] =
+            ["total", "sealed", "done", "failed", "cancelled", "lost", "state", "queues", "policy"];
         let key = self.keys(group.queue()).group(group);
         let mut command = get(&["HMGET", &key]);
         for field in FIELDS {
@@ -129,6 +153,7 @@ impl Broker {
             cancelled: number(4),
             lost: number(5),
             ended,
+            on_member_failure: read_policy(found.get(8).map_or("", |text| text)),
             queues: found
                 .get(7)
                 .map_or("", |text| text)
@@ -185,6 +210,23 @@ impl Broker {
         }
         let found = plain_list("HMGET", self.read_one(command).await?)?;
         found.into_iter().map(member_result).collect()
+    }
+}
+
+/// Returns how Redis stores what a member that fails does to its group.
+fn stored_policy(on_failure: PrerequisiteFailure) -> &'static str {
+    match on_failure {
+        PrerequisiteFailure::Wait => "",
+        PrerequisiteFailure::Cancel => "1",
+        PrerequisiteFailure::Run => "2",
+    }
+}
+
+fn read_policy(stored: &str) -> PrerequisiteFailure {
+    match stored {
+        "1" => PrerequisiteFailure::Cancel,
+        "2" => PrerequisiteFailure::Run,
+        _ => PrerequisiteFailure::Wait,
     }
 }
 

@@ -5,7 +5,7 @@ use futures_util::future::{BoxFuture, join_all};
 use super::{Client, part_ids::is_part};
 use crate::{
     Error,
-    after::Prerequisite,
+    after::{Prerequisite, PrerequisiteFailure},
     broker::BATCH_MAX,
     group::{GroupProgress, Member},
     id::TaskId,
@@ -16,9 +16,15 @@ use crate::{
 const READS_MAX: usize = 64;
 
 /// A step of a member, or the member itself, which is its last step.
-struct Part {
+pub(super) struct Part {
     member: TaskId,
-    id: TaskId,
+    pub(super) id: TaskId,
+}
+
+impl Part {
+    pub(super) fn of_member(id: &TaskId) -> Self {
+        Self { member: id.clone(), id: id.clone() }
+    }
 }
 
 impl Client {
@@ -38,7 +44,7 @@ impl Client {
                     cancelled += u32::from(was_cancelled(answer)?);
                 }
                 if has_parts {
-                    self.cancel_parts(ids).await?;
+                    self.cancel_parts(&ids).await?;
                 }
             }
         }
@@ -47,16 +53,10 @@ impl Client {
 
     /// Cancels what members wait for within the group: the steps before the last one of each. An
     /// inner group is cancelled as a whole. The records of what was cancelled are still there.
-    async fn cancel_parts(&self, members: Vec<TaskId>) -> Result<(), Error> {
-        let mut waiting: Vec<Part> =
-            members.into_iter().map(|id| Part { member: id.clone(), id }).collect();
+    async fn cancel_parts(&self, members: &[TaskId]) -> Result<(), Error> {
+        let mut waiting: Vec<Part> = members.iter().map(Part::of_member).collect();
         while !waiting.is_empty() {
-            let mut parts = Vec::new();
-            for some in waiting.chunks(READS_MAX) {
-                for found in join_all(some.iter().map(|part| self.part_before(part))).await {
-                    parts.extend(found?);
-                }
-            }
+            let parts = self.parts_before(&waiting).await?;
             for some in parts.chunks(BATCH_MAX) {
                 let ids = some.iter().map(|part| part.id.clone());
                 for (part, answer) in some.iter().zip(self.cancel_all(ids).await) {
@@ -70,28 +70,45 @@ impl Client {
         Ok(())
     }
 
+    /// Returns what steps wait for within their members.
+    pub(super) async fn parts_before(&self, waiting: &[Part]) -> Result<Vec<Part>, Error> {
+        let mut parts = Vec::new();
+        for some in waiting.chunks(READS_MAX) {
+            for found in join_all(some.iter().map(|part| self.part_before(part))).await {
+                parts.extend(found?);
+            }
+        }
+        Ok(parts)
+    }
+
     /// Returns what a step waits for, if that is a part of the same member.
     async fn part_before(&self, Part { member, id }: &Part) -> Result<Option<Part>, Error> {
-        let former = self.former_of(id).await?.filter(|former| is_part(member, former));
+        let former = self.former_of(id).await?.map(|(former, _)| former);
+        let former = former.filter(|former| is_part(member, former));
         Ok(former.map(|id| Part { member: member.clone(), id }))
     }
 
-    /// Returns what a task or a group waits for first. All members of a group wait for the same.
-    fn former_of<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<Option<TaskId>, Error>> {
+    /// Returns what a task or a group waits for first, and what the failure of that means. All
+    /// members of a group wait for the same.
+    pub(super) fn former_of<'a>(
+        &'a self,
+        id: &'a TaskId,
+    ) -> BoxFuture<'a, Result<Option<(TaskId, PrerequisiteFailure)>, Error>> {
         Box::pin(async move {
             let record = self.broker().inspect(id).await?.record;
             if let Ok(record) = TaskRecord::decode(record) {
-                let first = record.after.and_then(|after| after.prerequisites.into_iter().next());
-                return Ok(match first {
-                    Some(Prerequisite::Task(former)) => Some(former),
-                    _ => None,
-                });
+                return Ok(record.after.and_then(|after| {
+                    match after.prerequisites.into_iter().next()? {
+                        Prerequisite::Task(former) => Some((former, after.on_failure)),
+                        Prerequisite::Key { .. } => None,
+                    }
+                }));
             }
             let queues = self.broker().group(id).await?.map(|group| group.queues);
             for queue in queues.unwrap_or_default() {
                 let member = Member::id(id, &queue, 0);
                 let mut former = self.former_of(&member).await?;
-                while let Some(part) = former.take_if(|former| is_part(&member, former)) {
+                while let Some((part, _)) = former.take_if(|(former, _)| is_part(&member, former)) {
                     former = self.former_of(&part).await?;
                 }
                 if former.is_some() {

@@ -1,12 +1,13 @@
 //! A submitted flow, as its submitter uses it: [`FlowHandle`].
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, marker::PhantomData, pin::pin, time::Duration};
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Client, GroupHandle, TaskHandle};
-use crate::{Error, id::TaskId, state::TaskState};
+use crate::{Error, after::PrerequisiteFailure, id::TaskId, state::TaskState};
 
 /// A submitted [`Flow`](crate::Flow) whose last step returns `T`. Dropping it changes nothing.
 pub struct FlowHandle<T> {
@@ -19,8 +20,8 @@ pub struct FlowHandle<T> {
 #[derive(Debug, Clone)]
 pub(super) struct Steps {
     pub(super) steps: Vec<StepHandle>,
-    /// Whether each runs although the one before it has failed.
-    pub(super) runs: Vec<bool>,
+    /// What each does when the one before it fails.
+    pub(super) policies: Vec<PrerequisiteFailure>,
 }
 
 /// A step of a submitted flow.
@@ -40,6 +41,19 @@ impl StepHandle {
             Self::Task(task) => task.id(),
             Self::Group(group) => group.id(),
         }
+    }
+
+    /// Returns whether the step has ended without success, or a group waits for a requeue.
+    async fn has_failed(&self) -> Result<bool, Error> {
+        Ok(match self {
+            Self::Task(task) => {
+                matches!(task.status().await?, TaskState::Dead | TaskState::Cancelled)
+            }
+            Self::Group(group) => {
+                let found = group.progress().await?;
+                found.ended == Some(TaskState::Cancelled) || found.ended.is_none() && found.lost > 0
+            }
+        })
     }
 
     /// Waits until the step has ended; an error if it has not succeeded.
@@ -98,34 +112,96 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
     /// Waits for the end of the flow, through retries and outages, and returns the result of the
     /// last step.
     ///
-    /// It checks one step after the other. If one is Dead or Cancelled, it returns the error of
-    /// that step, which names it. The steps after it may wait for its requeue,
-    /// according to [their policy](crate::Flow::on_prerequisite_failure). Once an operator has
-    /// requeued the step, this can be called again.
+    /// It watches all steps. If one is Dead or Cancelled and the last one does not run without it,
+    /// it returns that error, which names the step. The steps after it may wait for its
+    /// requeue, according to [their policy](crate::Flow::on_prerequisite_failure). Once an operator
+    /// has requeued the step, this can be called again.
     ///
     /// # Errors
     /// The errors of [`TaskHandle::result`].
     pub async fn result(&self) -> Result<T, Error> {
-        let count = self.steps().len();
-        let in_step = |place: usize| {
-            move |problem| if count > 1 { Error::step(place + 1, count, problem) } else { problem }
-        };
-        for (place, step) in self.steps().iter().enumerate() {
-            let next_runs = self.steps.runs.get(place + 1).copied();
-            let is_last = next_runs.is_none();
-            let ended = match step {
-                StepHandle::Task(_) if is_last => break,
-                step => step.succeeded().await,
-            };
-            if next_runs != Some(true) {
-                ended.map_err(in_step(place))?;
+        let last = self.steps().len() - 1;
+        let others = self.steps()[..last].iter().enumerate();
+        let mut others: FuturesUnordered<_> =
+            others.map(|(place, step)| async move { (place, step.succeeded().await) }).collect();
+        let mut result = pin!(self.last_result());
+        let (place, problem) = loop {
+            tokio::select! {
+                result = &mut result => match result {
+                    Err(problem) => break (last, problem),
+                    result => return result,
+                },
+                Some((place, ended)) = others.next() => {
+                    if let Err(problem) = ended
+                        && self.ends_with(place, &problem).await
+                    {
+                        break (place, problem);
+                    }
+                }
             }
-        }
-        let result = match self.last() {
+        };
+        Err(self.first_failure(place, problem).await)
+    }
+
+    async fn last_result(&self) -> Result<T, Error> {
+        match self.last() {
             StepHandle::Task(task) => task.clone().returning().result().await,
             StepHandle::Group(group) => group.handle_as().await,
+        }
+    }
+
+    /// Returns whether the flow does not go on after this error of a step: the first step after it
+    /// that is not cancelled with the one before it waits for a requeue.
+    async fn ends_with(&self, place: usize, problem: &Error) -> bool {
+        if problem.is_forgotten() {
+            return false;
+        }
+        let after = &self.steps.policies[place + 1..];
+        let is_void = after.contains(&PrerequisiteFailure::Run) && self.is_void(place).await;
+        let first = after.iter().find(|policy| match policy {
+            PrerequisiteFailure::Cancel => false,
+            PrerequisiteFailure::Wait => !is_void,
+            PrerequisiteFailure::Run => true,
+        });
+        first != Some(&PrerequisiteFailure::Run)
+    }
+
+    /// Returns whether a step is a group that was cancelled, or was cancelled because of one: the
+    /// steps after it don't wait for a requeue.
+    async fn is_void(&self, place: usize) -> bool {
+        for step in self.steps()[..=place].iter().rev() {
+            match step {
+                StepHandle::Group(group) => {
+                    let found = group.progress().await;
+                    return found.is_ok_and(|found| found.ended == Some(TaskState::Cancelled));
+                }
+                StepHandle::Task(task) => {
+                    if !matches!(task.status().await, Ok(TaskState::Cancelled)) {
+                        return false;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns the error of the first step that has failed, if a later one was cancelled because of
+    /// it, with the place of the step.
+    async fn first_failure(&self, place: usize, problem: Error) -> Error {
+        let count = self.steps().len();
+        let in_step = |place, problem| {
+            if count > 1 { Error::step(place + 1, count, problem) } else { problem }
         };
-        result.map_err(in_step(count - 1))
+        let may_follow = problem.is_cancelled();
+        for (earlier, step) in self.steps()[..place].iter().enumerate().filter(|_| may_follow) {
+            if let Ok(true) = step.has_failed().await
+                && let Err(first) = step.succeeded().await
+                && self.ends_with(earlier, &first).await
+            {
+                return in_step(earlier, first);
+            }
+        }
+        in_step(place, problem)
     }
 
     /// Waits as [`result`](Self::result), but no longer than `timeout`.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     Client,
+    batch_digest::digest_of,
     stuck_member::StuckMembers,
     submit_flow::Store,
     submit_members::{Rules, queues_of},
@@ -25,7 +26,6 @@ use crate::{
     broker::Enroll,
     context::Context,
     group::{GroupProgress, Member},
-    group_calls::KEEP,
     group_results::GroupResults,
     id::TaskId,
     parameter::NoInput,
@@ -49,14 +49,14 @@ const ADD_MAX: usize = 1000;
 pub struct GroupHandle<T> {
     client: Client,
     id: TaskId,
-    /// What members that are added do to the group if they fail.
-    on_failure: PrerequisiteFailure,
+    /// What members that are added do to the group if they fail, if it is not what the others do.
+    on_failure: Option<PrerequisiteFailure>,
     output: PhantomData<fn() -> T>,
 }
 
 impl<T> GroupHandle<T> {
     pub(super) fn new(client: Client, id: TaskId) -> Self {
-        Self { client, id, on_failure: PrerequisiteFailure::Wait, output: PhantomData }
+        Self { client, id, on_failure: None, output: PhantomData }
     }
 
     /// Returns the group's id. With it, [`Client::group`] finds the group again, and
@@ -129,10 +129,11 @@ impl<T> GroupHandle<T> {
     }
 
     /// Sets what members that this handle [adds](Self::add) do to the group if they end as Dead or
-    /// Cancelled, as [`Group::on_member_failure`](crate::Group::on_member_failure) does.
+    /// Cancelled, as [`Group::on_member_failure`](crate::Group::on_member_failure) does. By default
+    /// they do what the group was submitted with.
     #[must_use]
     pub fn on_member_failure(self, on_failure: PrerequisiteFailure) -> Self {
-        Self { on_failure, ..self }
+        Self { on_failure: Some(on_failure), ..self }
     }
 
     /// Cancels the group: its callback according to its policy, and all members that have not
@@ -154,11 +155,11 @@ impl<T> GroupHandle<T> {
     /// Adds members to a group that has not ended. A handler of a member can add more members: the
     /// group does not end before that handler has. Returns the number of members that were added.
     ///
-    /// Every attempt of a handler should add the same calls in the same order: what an earlier
-    /// attempt has added is not added again. Calls that can't be stored are refused before any of
-    /// their thousand is added. If a [`Layer`](crate::Layer) refuses a call after that, or Redis
-    /// can't be reached outside of handlers, the group waits for members that were not
-    /// added: cancel it.
+    /// Every attempt of a handler must add the same calls in the same order: what an earlier
+    /// attempt has added is not added again, and another number or other tasks are refused. Calls
+    /// that can't be stored are refused before any of their thousand is added. If a
+    /// [`Layer`](crate::Layer) refuses a call after that, or Redis can't be reached outside of
+    /// handlers, the group waits for members that were not added: cancel it.
     ///
     /// ```
     /// # use optimus_core::{BoxError, Call, Context, Error, Task, TaskId};
@@ -182,33 +183,36 @@ impl<T> GroupHandle<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if the group has ended or was cancelled; the errors of
-    /// [`Client::submit_flow`].
+    /// [`Error::is_wrong_state`] if the group has ended or was cancelled; [`Error::is_forgotten`]
+    /// if nothing is known of it; the errors of [`Client::submit_flow`].
     pub async fn add<'a, C>(&self, calls: impl IntoIterator<Item = C>) -> Result<u32, Error>
     where
         C: IntoFlow<'a, Output = T, Input = NoInput>,
     {
-        let rules = Rules {
-            group: &self.id,
-            former: None,
-            form: Form::Same,
-            policy: None,
-            on_failure: self.on_failure,
-        };
         // An addition to a group that does not exist would create it.
-        self.progress().await?;
-        let mut calls = calls.into_iter().map(|call| call.into_flow().stages).peekable();
-        let mut added = 0;
-        while calls.peek().is_some() {
-            let batch: Vec<_> = calls.by_ref().take(ADD_MAX).collect();
+        let inherited = self.progress().await?.on_member_failure;
+        let on_failure = self.on_failure.unwrap_or(inherited);
+        let rules =
+            Rules { group: &self.id, former: None, form: Form::Same, policy: None, on_failure };
+        let (mut calls, mut added) = (calls.into_iter(), 0);
+        loop {
+            // No closure lives during an await: with one, the future of an addition of flows could
+            // not be sent to another thread.
+            let some = calls.by_ref().take(ADD_MAX);
+            let batch: Vec<_> = some.map(|call| call.into_flow().stages).collect();
+            if batch.is_empty() {
+                break;
+            }
             let count = u32::try_from(batch.len()).expect("a small batch");
-            let queues = queues_of(&batch);
+            let (queues, digest) = (queues_of(&batch), digest_of(&batch, false));
             let enroll = Enroll {
                 operation: &next_operation(),
                 count,
                 seal: false,
-                keep: KEEP,
+                keep: None,
                 queues: &queues,
+                on_failure,
+                digest: &digest,
             };
             let mut store = Store::of(&self.client);
             if !store.batch(batch, enroll, &rules).await? {
@@ -274,7 +278,8 @@ impl<T: DeserializeOwned> GroupHandle<T> {
 
 impl<T> Clone for GroupHandle<T> {
     fn clone(&self) -> Self {
-        Self::new(self.client.clone(), self.id.clone()).on_member_failure(self.on_failure)
+        let on_failure = self.on_failure;
+        Self { on_failure, ..Self::new(self.client.clone(), self.id.clone()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Submits tasks and controls them: [`Client`].
 
+mod batch_digest;
 mod builder;
 mod cancel_call;
 mod cancel_lane;
@@ -19,6 +20,7 @@ mod part_ids;
 mod permit;
 mod prerequisite_asks;
 mod readahead;
+mod remove_group;
 mod siblings;
 mod stuck_member;
 mod submit_all;

@@ -9,12 +9,11 @@ use tokio::time::Instant;
 use super::{Client, part_ids::is_part};
 use crate::{
     Error,
-    after::{Prerequisite, PrerequisiteFailure},
-    broker::{Found, GROUP_PAGE_MAX},
+    after::PrerequisiteFailure,
+    broker::GROUP_PAGE_MAX,
     group::{GroupProgress, Member, MemberResult},
     id::TaskId,
     inspect::read_error,
-    record::TaskRecord,
     state::TaskState,
 };
 
@@ -103,20 +102,29 @@ impl Client {
         index: u32,
         member: TaskId,
     ) -> Result<Option<Error>, Error> {
-        let mut id = member.clone();
+        let (mut id, mut policy) = (member.clone(), PrerequisiteFailure::Run);
         loop {
             let found = self.broker().inspect(&id).await?;
             match found.state {
-                TaskState::Dead | TaskState::Cancelled if id != member => {
+                // With another policy, the step after it does not wait for a requeue.
+                TaskState::Dead | TaskState::Cancelled if policy == PrerequisiteFailure::Wait => {
                     let last = found.errors.lines().filter_map(read_error).next_back();
                     let state = found.state;
                     return Ok(Some(Error::member_failed(group.clone(), index, last, state)));
                 }
-                TaskState::Blocked => match waits_for(found) {
-                    Some(former) if is_part(&member, &former) => id = former,
-                    _ => return Ok(None),
-                },
-                TaskState::Forgotten if id != member => return self.failed_within(&id).await,
+                TaskState::Blocked => {}
+                // It may be a group.
+                TaskState::Forgotten if id != member => {
+                    if let Some(problem) = self.failed_within(&id).await? {
+                        return Ok(Some(problem));
+                    }
+                }
+                _ => return Ok(None),
+            }
+            match self.former_of(&id).await? {
+                Some((former, of_waiter)) if is_part(&member, &former) => {
+                    (id, policy) = (former, of_waiter);
+                }
                 _ => return Ok(None),
             }
         }
@@ -132,16 +140,5 @@ impl Client {
             return Ok(self.group::<()>(group.clone()).lost(&progress).await);
         }
         Ok(self.failed_step(group, &progress, 0).await?.0)
-    }
-}
-
-/// Returns the step before a Blocked one, if its failure would let that one wait.
-fn waits_for(found: Found) -> Option<TaskId> {
-    let after = TaskRecord::decode(found.record).ok()?.after?;
-    match after.prerequisites.into_iter().next() {
-        Some(Prerequisite::Task(former)) if after.on_failure == PrerequisiteFailure::Wait => {
-            Some(former)
-        }
-        _ => None,
     }
 }

@@ -41,10 +41,10 @@ impl Client {
         let repeats = name_steps(&mut stages);
         let mut links = link(stages, None)?;
         keep_outcomes(&mut links);
-        let runs = links.iter().map(Link::runs_anyway).collect();
+        let policies = links.iter().map(Link::policy).collect();
         let mut store = Store { repeats, ..Store::of(self) };
         match store.all(links).await {
-            Ok(steps) => Ok(FlowHandle::new(self.clone(), Steps { steps, runs })),
+            Ok(steps) => Ok(FlowHandle::new(self.clone(), Steps { steps, policies })),
             Err(problem) => {
                 if store.is_unwanted(&problem) {
                     store.undo().await;
@@ -84,11 +84,13 @@ impl Link<'_> {
         }
     }
 
-    /// Returns whether it runs although the step before it has failed.
-    fn runs_anyway(&self) -> bool {
-        let Self::Task(submission) = self else { return false };
-        let after = submission.after.as_ref();
-        after.is_some_and(|after| after.on_failure == PrerequisiteFailure::Run)
+    /// Returns what it does when the step before it fails.
+    fn policy(&self) -> PrerequisiteFailure {
+        match self {
+            Self::Task(task) => task.after.as_ref().map(|after| after.on_failure),
+            Self::Group { calls, .. } => calls.members_policy,
+        }
+        .unwrap_or_default()
     }
 }
 
@@ -171,13 +173,23 @@ pub(super) struct Store<'a> {
     pub(super) client: &'a Client,
     stored: Vec<TaskId>,
     groups: Vec<TaskId>,
+    /// Those of the groups that this submit has made.
+    made: Vec<TaskId>,
     /// Whether the flow may have been submitted before, under the id of a group.
     repeats: bool,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
-        Self { client, stored: Vec::new(), groups: Vec::new(), repeats: false }
+        let [stored, groups, made] = [Vec::new(), Vec::new(), Vec::new()];
+        Self { client, stored, groups, made, repeats: false }
+    }
+
+    /// Notes that this submit has made the group, if it is none within a member.
+    pub(super) fn note_made(&mut self, group: &TaskId) {
+        if self.groups.contains(group) && !self.made.contains(group) {
+            self.made.push(group.clone());
+        }
     }
 
     /// Stores the stages from the last to the first; returns their handles in order.
@@ -213,7 +225,14 @@ impl<'a> Store<'a> {
         let succeeded = if self.repeats { self.succeeded(tasks).await? } else { HashSet::new() };
         let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let new = tasks.drain(..).filter(|task| !succeeded.contains(&task.id));
-        let mut answers = self.tasks(new).await?.into_iter();
+        let (stored, problem) = self.tasks(new).await;
+        // What an earlier submit has stored is not removed.
+        let is_new = |(_, answer): &&(TaskId, Answer)| answer.receipt == Receipt::Created;
+        self.stored.extend(stored.iter().filter(is_new).map(|(id, _)| id.clone()));
+        if let Some(problem) = problem {
+            return Err(problem);
+        }
+        let mut answers = stored.into_iter();
         for id in ids {
             handles.push(StepHandle::Task(if succeeded.contains(&id) {
                 self.client.handle(id)
@@ -243,11 +262,12 @@ impl<'a> Store<'a> {
         Ok(succeeded)
     }
 
-    /// Stores tasks, each of which has an id that nobody else uses.
+    /// Stores tasks, each of which has an id that nobody else uses. Returns the answers of those
+    /// that are stored, and the error of another one.
     pub(super) async fn tasks(
-        &mut self,
+        &self,
         tasks: impl Iterator<Item = Submission>,
-    ) -> Result<Vec<(TaskId, Answer)>, Error> {
+    ) -> (Vec<(TaskId, Answer)>, Option<Error>) {
         let mut bulk = Bulk::new(&self.client.0.submitter);
         let mut passage = self.client.passage();
         for mut submission in tasks {
@@ -263,17 +283,11 @@ impl<'a> Store<'a> {
                 Ok((id, Answer { receipt: Receipt::Duplicate(owner), .. })) if owner != id => {
                     failed.get_or_insert(Error::duplicate(owner, None));
                 }
-                Ok((id, answer)) => {
-                    // What an earlier submit has stored is not removed.
-                    if self.groups.is_empty() && answer.receipt == Receipt::Created {
-                        self.stored.push(id.clone());
-                    }
-                    stored.push((id, answer));
-                }
+                Ok((id, answer)) => stored.push((id, answer)),
                 Err(problem) => failed = Some(problem),
             }
         }
-        failed.map_or(Ok(stored), Err)
+        (stored, failed)
     }
 
     /// Returns whether to remove what was stored. After an outage, a group can be submitted again.
@@ -285,12 +299,11 @@ impl<'a> Store<'a> {
         is_final || (self.groups.is_empty() && !problem.is_unknown_outcome())
     }
 
-    /// Removes what was stored of a flow that can't be stored as a whole. What can't be removed now
-    /// stays Blocked.
+    /// Removes what was stored of a flow that can't be stored as a whole. Members that run already
+    /// are cancelled.
     async fn undo(&self) {
-        for group in &self.groups {
-            let handle: GroupHandle<()> = GroupHandle::new(self.client.clone(), group.clone());
-            drop(handle.cancel().await);
+        for group in &self.made {
+            drop(self.client.remove_group(group).await);
         }
         drop(self.client.cancel_all(self.stored.iter().cloned()).await);
         drop(self.client.delete_all(self.stored.iter().cloned()).await);

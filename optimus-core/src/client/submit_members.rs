@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, iter::Peekable};
 use tokio::time::Instant;
 
 use super::{
+    batch_digest::digest_of,
     part_ids::part_id,
     submit_flow::{Link, Store, keep_outcomes, link},
 };
@@ -68,13 +69,15 @@ impl Store<'_> {
         for number in 0_u32.. {
             let batch = next_batch(&mut members);
             let is_last = members.peek().is_none();
-            let queues = queues_of(&batch);
+            let (queues, digest) = (queues_of(&batch), digest_of(&batch, is_last));
             let enroll = Enroll {
                 operation: &number.to_string(),
                 count: u32::try_from(batch.len()).expect("a small batch"),
                 seal: is_last,
-                keep: group.keep,
+                keep: Some(group.keep),
                 queues: &queues,
+                on_failure,
+                digest: &digest,
             };
             if !self.batch(batch, enroll, &rules).await? || is_last {
                 break;
@@ -109,11 +112,13 @@ impl Store<'_> {
             }
         }
         if batch.iter().any(|stages| stages.len() > 1) {
-            let parts = Enroll { operation: PARTS, count: 0, seal: false, ..enroll };
+            let parts = Enroll { operation: PARTS, count: 0, seal: false, digest: "", ..enroll };
             self.enroll(rules.group, parts).await?;
         }
-        let Enrolled::Added { first, is_new, .. } = self.enroll(rules.group, enroll).await? else {
-            return Ok(false);
+        let (first, is_new) = match self.enroll(rules.group, enroll).await? {
+            Enrolled::Added { first, is_new, .. } => (first, is_new),
+            Enrolled::Ended(_) => return Ok(false),
+            Enrolled::Other => return Err(other_calls(rules.group)),
         };
         let mut pending = vec![true; batch.len()];
         if !is_new && enroll.count > 0 {
@@ -133,8 +138,8 @@ impl Store<'_> {
             let succeeded = self.succeeded(&tasks).await?;
             tasks.retain(|task| task.member.is_some() || !succeeded.contains(&task.id));
         }
-        self.tasks(tasks.into_iter()).await?;
-        Ok(true)
+        let (_, problem) = self.tasks(tasks.into_iter()).await;
+        problem.map_or(Ok(true), Err)
     }
 
     /// Adds the tasks of one member. A group within it is stored at once.
@@ -167,11 +172,14 @@ impl Store<'_> {
     }
 
     /// Enrolls members, and tries again while Redis can't be reached.
-    async fn enroll(&self, group: &TaskId, enroll: Enroll<'_>) -> Result<Enrolled, Error> {
+    async fn enroll(&mut self, group: &TaskId, enroll: Enroll<'_>) -> Result<Enrolled, Error> {
         let deadline = Instant::now() + self.client.0.submitter.timeout();
         loop {
             match self.client.broker().enroll(group, enroll).await {
                 Ok(enrolled) => {
+                    if let Enrolled::Added { first: 0, is_new: true, .. } = enrolled {
+                        self.note_made(group);
+                    }
                     if matches!(enrolled, Enrolled::Added { posted: true, .. }) {
                         self.client.carry(group.queue()).await;
                     }
@@ -184,6 +192,14 @@ impl Store<'_> {
             }
         }
     }
+}
+
+fn other_calls(group: &TaskId) -> Error {
+    Error::invalid(format!(
+        "the group {group} has other calls: another number of them, or calls of other tasks or \
+         queues; submit the same calls again under the id of a group, and other calls under a new \
+         id"
+    ))
 }
 
 fn is_final(problem: &BrokerError) -> bool {

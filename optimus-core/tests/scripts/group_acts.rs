@@ -61,7 +61,9 @@ impl Bench {
         seal: bool,
     ) -> Enrolled {
         let queues = std::slice::from_ref(&self.queue);
-        let members = Enroll { operation, count, queues, seal, keep: ms(KEEP_MS) };
+        let keep = Some(ms(KEEP_MS));
+        let (on_failure, digest) = (Wait, "");
+        let members = Enroll { operation, count, queues, seal, keep, on_failure, digest };
         self.at(at).enroll(group, members).await.expect("it is not refused")
     }
 

@@ -4,7 +4,7 @@ use optimus_core::{
     Member, MemberResult,
     PrerequisiteFailure::{Cancel, Run, Wait},
     TaskState,
-    broker::{Completion, Enrolled, FailureOutcome},
+    broker::{Completion, Enroll, Enrolled, FailureOutcome},
 };
 
 use crate::{
@@ -28,6 +28,41 @@ async fn a_running_group_takes_more_members_until_it_ends(bench: Bench) {
     assert_eq!(bench.ended(&group).await, Some(TaskState::Success));
     assert_eq!(bench.enroll(6, &group, "late", 1).await, Enrolled::Ended(TaskState::Success));
     assert_eq!(bench.enroll(7, &group, "by 0", 2).await, added(1, 3, false));
+}
+
+async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
+    let group = new_group(&bench);
+    let queues = std::slice::from_ref(&bench.queue);
+    let of = |digest, count| Enroll {
+        operation: "0",
+        count,
+        queues,
+        seal: true,
+        keep: Some(ms(KEEP_MS)),
+        on_failure: Run,
+        digest,
+    };
+    let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false };
+    assert_eq!(bench.at(0).enroll(&group, of("2.a", 2)).await.unwrap(), added(true));
+    assert_eq!(bench.at(1).enroll(&group, of("2.a", 2)).await.unwrap(), added(false));
+    let before = bench.dump().await;
+    assert_eq!(bench.at(2).enroll(&group, of("3.b", 3)).await.unwrap(), Enrolled::Other);
+    bench.assert_unchanged(&before).await;
+    assert_eq!(bench.now().group(&group).await.unwrap().unwrap().on_member_failure, Run);
+}
+
+async fn a_group_that_is_removed_is_forgotten_and_who_waits_for_it_is_cancelled(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = bench.grouped(2, Wait).await;
+    let callback = bench.callback(&group, Wait).await;
+    bench.succeed(1, 1, &group, 0, 1).await;
+    assert!(bench.at(2).forget_group(&group).await.unwrap());
+    bench.relay_all(3).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
+    assert!(bench.now().group(&group).await.unwrap().is_none());
+    assert_eq!(bench.results(&group, 1).await, [MemberResult::Pending]);
+    assert!(!bench.at(4).forget_group(&group).await.unwrap());
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
 async fn a_group_that_is_not_sealed_waits_for_more(bench: Bench) {
@@ -247,6 +282,8 @@ async fn a_question_behind_the_last_member_is_answered(bench: Bench) {
 
 on_both![
     a_running_group_takes_more_members_until_it_ends,
+    other_calls_under_the_name_of_an_addition_are_refused,
+    a_group_that_is_removed_is_forgotten_and_who_waits_for_it_is_cancelled,
     a_group_that_is_not_sealed_waits_for_more,
     a_submit_that_broke_off_continues_with_the_same_members,
     a_group_is_cancelled_as_a_unit,

@@ -50,7 +50,9 @@ async fn enroll(
     seal: bool,
 ) -> Result<(), BrokerError> {
     let queues = std::slice::from_ref(&bench.queue);
-    let members = Enroll { operation, count, queues, seal, keep: ms(600_000) };
+    let keep = Some(ms(600_000));
+    let (on_failure, digest) = (Cancel, "d");
+    let members = Enroll { operation, count, queues, seal, keep, on_failure, digest };
     bench.at(at).enroll(group, members).await.map(drop)
 }
 

@@ -101,4 +101,49 @@ on_both! {
         }
         crew.worker.stop().await;
     }
+
+    async fn the_result_of_a_flow_that_runs_past_failures_is_that_of_its_last_step(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let clean_up = || number(7).on_prerequisite_failure(Run);
+        let dies = || group([in_a_way(1, Way::Dies)]).on_member_failure(Cancel);
+        let members = || group([number(1)]).on_member_failure(Cancel);
+        let cases = [
+            dies().then(clean_up()),
+            number(1).then(dies()).then(clean_up()),
+            dies().then(sum).then(plus(1)).then(clean_up()),
+            in_a_way(1, Way::Dies)
+                .then(members())
+                .on_prerequisite_failure(Cancel)
+                .then(clean_up()),
+            in_a_way(1, Way::Dies).then(members()).on_prerequisite_failure(Run).then(clean_up()),
+        ];
+        for flow in cases {
+            let handle = bench.client.submit_flow(flow).await.unwrap();
+            assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
+        }
+        crew.worker.stop().await;
+    }
+
+    async fn a_late_step_that_has_failed_is_named_while_an_earlier_one_runs(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let flow = in_a_way(1, Way::Waits).then(plus(1)).then(plus(2)).then(plus(3));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        crew.gate.began.wait_for(1).await;
+        bench.client.cancel(handle.steps()[2].id()).await.unwrap();
+        let problem = handle.result_within(SOON).await.unwrap_err();
+        assert!(problem.is_cancelled() && problem.to_string().contains("step 3 of 4"), "{problem}");
+        crew.gate.open.hit();
+        crew.worker.stop().await;
+    }
+
+    async fn the_first_step_that_has_failed_is_named_after_those_that_follow_it(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let flow = in_a_way(1, Way::Dies).then(group([plus(1)])).then(sum).then(plus(1));
+        let flow = flow.on_prerequisite_failure(Cancel);
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        becomes(&bench, handle.id(), TaskState::Cancelled).await;
+        let problem = handle.result_within(SOON).await.unwrap_err();
+        assert!(problem.is_dead() && problem.to_string().contains("step 1 of 4"), "{problem}");
+        crew.worker.stop().await;
+    }
 }

@@ -109,7 +109,8 @@ fn id_of(handle: Option<TaskHandle<u64>>) -> TaskId {
 
 async fn enroll(actor: &Actor, group: &TaskId, operation: &str, count: u32, seal: bool) {
     let queues = actor.world.queues.names().to_vec();
-    let members = Enroll { operation, count, queues: &queues, seal, keep: ms(KEEP_MS) };
+    let (keep, on_failure, digest) = (Some(ms(KEEP_MS)), Wait, "");
+    let members = Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest };
     drop(actor.user.client.broker().enroll(group, members).await);
 }
 

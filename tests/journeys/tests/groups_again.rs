@@ -1,0 +1,166 @@
+//! Groups that are submitted again, refused, added to, or looked at after their end.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{
+    Bench,
+    sums::{
+        Crew, Number, SOON, Way, in_a_way, note, number, plus, plus_in_a_way, sum, sum_pages,
+        unfinished,
+    },
+};
+use optimus_core::{
+    Call, Due, Flow, GroupHandle,
+    PrerequisiteFailure::{Cancel, Run},
+    QueueName, TaskId, TaskState,
+    broker::Keep,
+    group,
+};
+use optimus_testkit::eventually;
+
+fn new_id() -> TaskId {
+    TaskId::new(QueueName::new("default").unwrap())
+}
+
+fn late<T: optimus_core::Task, In>(call: Call<T, In>) -> Call<T, In> {
+    call.due(Due::In(Duration::from_secs(3600)))
+}
+
+/// Returns how many tasks of a queue are kept, also those that have ended without success.
+async fn kept(bench: &Bench, queue: &str) -> u64 {
+    let queue = QueueName::new(queue).unwrap();
+    let counts = bench.client.inspector().counts(&queue).await.unwrap();
+    counts.blocked
+        + counts.ready
+        + counts.working
+        + counts.delayed
+        + counts.retry
+        + counts.dead
+        + counts.cancelled
+}
+
+on_both! {
+    async fn a_refused_flow_leaves_no_member_and_no_group(bench: Bench) {
+        let owner = bench.client.submit(late(number(1)).biz_id("a")).await.unwrap();
+        let id = new_id();
+        let flow = |taken: bool| {
+            let first = if taken { number(1).biz_id("a") } else { number(1) };
+            let inner = |n: u64| {
+                late(number(n)).then(group((0..5).map(plus))).then(sum).then(plus(1).queue("other"))
+            };
+            let members = group((0..3).map(inner)).id(id.clone());
+            number(0).then(note("then")).then(first).then(members).then(sum).then(plus(1))
+        };
+        let problem = bench.client.submit_flow(flow(true)).await.unwrap_err();
+        assert!(problem.is_duplicate(), "{problem}");
+        assert_eq!(problem.task_ids(), [owner.id().clone()]);
+        assert_eq!((kept(&bench, "default").await, kept(&bench, "other").await), (1, 0));
+        let found = bench.client.group::<u64>(id.clone());
+        assert!(found.progress().await.unwrap_err().is_forgotten());
+        // The same id can be used once nothing is in the way.
+        let handle = bench.client.submit_flow(flow(false)).await.unwrap();
+        assert_eq!(found.progress().await.unwrap().total, 3);
+        handle.cancel().await.unwrap();
+    }
+
+    async fn other_calls_under_the_id_of_a_group_are_refused(bench: Bench) {
+        let id = new_id();
+        let submit = async |calls: Vec<Call<Number>>| {
+            bench.client.submit_group(group(calls).id(id.clone())).await
+        };
+        let first = submit((0..3).map(|n| late(number(n))).collect()).await.unwrap();
+        let more = (0..4).map(|n| late(number(n))).collect();
+        let fewer = (0..2).map(|n| late(number(n))).collect();
+        let elsewhere = (0..3).map(|n| late(number(n)).queue("other")).collect();
+        for others in [more, fewer, elsewhere] {
+            let problem = submit(others).await.unwrap_err();
+            let says = problem.to_string();
+            assert!(problem.is_invalid() && says.contains("other calls"), "{says}");
+        }
+        let notes = group((0..3).map(|_| note("another task"))).id(id.clone());
+        assert!(bench.client.submit_group(notes).await.unwrap_err().is_invalid());
+        let chains = group((0..3).map(|n| number(n).then(plus(1)))).id(id.clone());
+        assert!(bench.client.submit_group(chains).await.unwrap_err().is_invalid());
+        assert_eq!(unfinished(&bench, "default").await, 3);
+        assert_eq!(unfinished(&bench, "other").await, 0);
+        let progress = first.progress().await.unwrap();
+        assert_eq!((progress.total, progress.ended), (3, None));
+        submit((0..3).map(|n| late(number(n + 10))).collect()).await.unwrap();
+    }
+
+    async fn an_added_member_does_to_the_group_what_its_other_members_do(bench: Bench) {
+        let crew = Crew::of(&bench);
+        for (policy, ends) in [(Cancel, TaskState::Cancelled), (Run, TaskState::Success)] {
+            let waits = group([late(number(1))]).on_member_failure(policy);
+            let submitted = bench.client.submit_group(waits).await.unwrap();
+            let found = bench.client.group::<u64>(submitted.id().clone());
+            assert_eq!(found.progress().await.unwrap().on_member_failure, policy);
+            found.add([number(1).then(plus_in_a_way(1, Way::Dies)).then(plus(1))]).await.unwrap();
+            let reached = async || match found.progress().await.unwrap() {
+                progress if policy == Cancel => progress.ended == Some(ends),
+                progress => (progress.done, progress.cancelled, progress.ended) == (1, 1, None),
+            };
+            eventually("the group acts on it", SOON, reached).await;
+            found.cancel().await.unwrap();
+        }
+        crew.worker.stop().await;
+    }
+
+    async fn flows_are_added_from_any_thread(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let submitted = bench.client.submit_group(group([in_a_way(1, Way::Waits)])).await.unwrap();
+        let found: GroupHandle<u64> = bench.client.group(submitted.id().clone());
+        let flows: Vec<Flow<'static, u64>> = (0..3).map(|n| number(n).then(plus(1))).collect();
+        let added = tokio::spawn(async move { found.add(flows).await }).await.unwrap();
+        assert_eq!(added.unwrap(), 3);
+        crew.gate.open.hit();
+        assert_eq!(submitted.results().await.unwrap(), [1, 1, 2, 3]);
+        crew.worker.stop().await;
+    }
+
+    async fn a_group_is_known_after_its_end_until_its_time_is_over(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let ttl = Duration::from_millis(1);
+        let kept = bench.client.submit_group(group((0..3).map(number))).await.unwrap();
+        let brief = group((0..3).map(number)).result_ttl(ttl);
+        let gone = bench.client.submit_group(brief).await.unwrap();
+        assert_eq!(kept.results().await.unwrap(), [0, 1, 2]);
+        let found = bench.client.group::<u64>(kept.id().clone());
+        assert_eq!(found.ended().await.unwrap().done, 3);
+        assert_eq!(found.results().await.unwrap(), [0, 1, 2]);
+        let problem = found.add([number(1)]).await.unwrap_err();
+        assert!(problem.is_wrong_state(), "{problem}");
+        found.cancel().await.unwrap();
+        assert_eq!(found.progress().await.unwrap().ended, Some(TaskState::Success));
+        // The maintenance of the queue removes the other one.
+        let keep = Keep { tasks: 1_000, bytes: 1 << 30, age: Duration::from_secs(3600) };
+        let queue = QueueName::new("default").unwrap();
+        let forgotten = async || {
+            bench.client.broker().purge(&queue, keep, Duration::from_secs(3600)).await.unwrap();
+            gone.progress().await.is_err_and(|problem| problem.is_forgotten())
+        };
+        eventually("its time is over", SOON, forgotten).await;
+        let gone = bench.client.group::<u64>(gone.id().clone());
+        assert!(gone.ended().await.unwrap_err().is_forgotten());
+        assert!(gone.add([number(1)]).await.unwrap_err().is_forgotten());
+        assert!(gone.cancel().await.unwrap_err().is_forgotten());
+        crew.worker.stop().await;
+    }
+
+    async fn a_group_of_no_members_is_a_step_and_a_member_like_any_other(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let empty = || group((0..0).map(number));
+        let flow = number(1).then(empty()).then(sum).then(plus(1));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 1);
+        let members = (0..2).map(|_| empty().then(sum));
+        let flow = group(members).on_member_failure(Run).then(sum_pages);
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), (0, vec![]));
+        let alone = bench.client.submit_group(empty()).await.unwrap();
+        assert!(alone.add([number(1)]).await.unwrap_err().is_wrong_state());
+        crew.worker.stop().await;
+    }
+}
