@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 58] = [
+const NAMES: [&str; 60] = [
     "meta",
     "tasks",
     "blobs",
