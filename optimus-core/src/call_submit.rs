@@ -116,6 +116,12 @@ impl<T: Task, In> Call<T, In> {
 pub struct ErasedCall(pub(crate) Submission);
 
 /// Types that a client can submit: [`Call`] and [`ErasedCall`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a call",
+    label = "not a call with all its arguments",
+    note = "`client.submit(…)` takes a call, such as `send(to)`; `client.submit_flow(…)` takes a \
+            flow, which `chain![…]` and `.then(…)` make; `client.submit_group(…)` takes a group"
+)]
 pub trait Submit {
     /// The type of the task's result.
     type Output;
@@ -126,6 +132,7 @@ pub trait Submit {
     fn into_submission(self) -> Result<Submission, Error>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Task> Submit for Call<T> {
     type Output = T::Output;
     fn into_submission(self) -> Result<Submission, Error> {
@@ -133,6 +140,7 @@ impl<T: Task> Submit for Call<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Submit for ErasedCall {
     type Output = serde_json::Value;
     fn into_submission(self) -> Result<Submission, Error> {

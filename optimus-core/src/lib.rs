@@ -33,6 +33,7 @@ mod error_text;
 mod explain;
 mod explain_cycle;
 mod explanation;
+mod first_step;
 mod flow;
 mod gate;
 mod gather;
@@ -124,17 +125,22 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use self::{
-    await_without_verb::{Awaited, NotSubmitted},
+    await_without_verb::{
+        Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
+        NotAFuture, NotSubmitted,
+    },
     blocking_threads::Threads,
     client::OwnClient,
     context::AttemptFacts,
     credentials::AskCredentials,
+    first_step::{Begins, First},
     gate::ShutScope,
     group::MemberResult,
     group_list::{ListError, list_members, takes_list},
     guarded_drop::panic_text,
     layers::Layers,
-    parameter::given,
+    parameter::{Given, give, given, none_given, take},
+    step::first,
 };
 #[doc(hidden)]
 pub use inventory;

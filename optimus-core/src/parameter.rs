@@ -118,30 +118,68 @@ pub struct Given<T> {
     task: PhantomData<fn() -> T>,
 }
 
+/// Stands for the arguments in a closure that is never called.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Unknown {}
+
+impl Unknown {
+    /// Stands for an argument of any type.
+    pub fn argument<A>(&self) -> A {
+        match *self {}
+    }
+}
+
 /// Returns no arguments of the task that the closure would call. The closure is never called.
 #[doc(hidden)]
-pub fn given<T: Task>(_: impl FnOnce() -> Call<T>) -> Given<T> {
+pub fn none_given<T: Task>(_: impl FnOnce(Unknown) -> Call<T>) -> Given<T> {
     Given { part: Part(Ok(b"{".to_vec())), task: PhantomData }
 }
 
+/// As [`none_given`], for steps that are written without a macro.
+#[doc(hidden)]
+pub fn given<T: Task>(call: impl FnOnce() -> Call<T>) -> Given<T> {
+    none_given(|_| call())
+}
+
 impl<T: Task> Given<T> {
-    /// Adds an argument.
+    /// Adds an argument; see [`give`].
     #[must_use]
-    pub fn give<const N: usize>(mut self, value: <T as Parameter<N>>::Type) -> Self
+    pub fn give<const N: usize>(self, value: <T as Parameter<N>>::Type) -> Self
     where
         T: Parameter<N>,
         <T as Parameter<N>>::Type: Serialize,
     {
-        self.part.put(<T as Parameter<N>>::NAME, &value);
-        drop(value);
-        self
+        give(self, value)
     }
 
-    /// Returns the call, in which the result of another task is the last argument.
+    /// Returns the call; see [`take`].
     pub fn take<const N: usize>(self) -> Call<T, Takes<<T as Parameter<N>>::Type>>
     where
         T: Parameter<N>,
     {
-        Call::of(Arguments::Part(self.part.missing(<T as Parameter<N>>::NAME)))
+        take(self)
     }
+}
+
+/// Adds an argument.
+#[doc(hidden)]
+#[must_use]
+pub fn give<T, const N: usize>(mut given: Given<T>, value: <T as Parameter<N>>::Type) -> Given<T>
+where
+    T: Parameter<N>,
+    <T as Parameter<N>>::Type: Serialize,
+{
+    given.part.put(<T as Parameter<N>>::NAME, &value);
+    drop(value);
+    given
+}
+
+/// Returns the call, in which the result of another task is the last argument.
+#[doc(hidden)]
+pub fn take<T, const N: usize>(given: Given<T>) -> Call<T, Takes<<T as Parameter<N>>::Type>>
+where
+    T: Parameter<N>,
+{
+    Call::of(Arguments::Part(given.part.missing(<T as Parameter<N>>::NAME)))
 }

@@ -59,9 +59,10 @@ impl<R, P: MadeOf<R>> Accepts<R> for Takes<P> {
 /// Types that are a flow of their own: a [`Call`], an [`ErasedCall`], a [`Group`] and a [`Flow`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a call, a group or a flow",
-    label = "not a step with all its arguments",
+    label = "not a call",
     note = "a flow begins with a call, such as `reserve(order)`; a function that takes a result, \
-            such as `pay`, comes after it"
+            such as `pay`, comes after it",
+    note = "the members of a group are calls, too: `group(orders.into_iter().map(reserve))`"
 )]
 pub trait IntoFlow<'a> {
     /// The result of the last step.
@@ -72,6 +73,7 @@ pub trait IntoFlow<'a> {
     fn into_flow(self) -> Flow<'a, Self::Output, Self::Input>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a, T: Task, In> IntoFlow<'a> for Call<T, In> {
     type Output = T::Output;
     type Input = In;
@@ -80,6 +82,7 @@ impl<'a, T: Task, In> IntoFlow<'a> for Call<T, In> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a> IntoFlow<'a> for ErasedCall {
     type Output = serde_json::Value;
     type Input = NoInput;
@@ -88,6 +91,7 @@ impl<'a> IntoFlow<'a> for ErasedCall {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a, T, In> IntoFlow<'a> for Group<'a, T, In> {
     type Output = GroupResults<T>;
     type Input = In;
@@ -96,12 +100,22 @@ impl<'a, T, In> IntoFlow<'a> for Group<'a, T, In> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a, Out, In> IntoFlow<'a> for Flow<'a, Out, In> {
     type Output = Out;
     type Input = In;
     fn into_flow(self) -> Self {
         self
     }
+}
+
+/// Returns the flow of a first step.
+#[doc(hidden)]
+pub fn first<'a, C, Out, In>(call: C) -> Flow<'a, Out, In>
+where
+    C: IntoFlow<'a, Output = Out, Input = In>,
+{
+    call.into_flow()
 }
 
 /// The mark of a step that is a function of the type `P`.
@@ -128,10 +142,13 @@ pub enum ByValue {}
 #[diagnostic::on_unimplemented(
     message = "this step can't follow one that returns `{R}`",
     label = "does not take `{R}`",
-    note = "a step is a task function with one argument of this type; or a call in which the \
-            result is the argument `_`, as in `chain![reserve(order), pay(account, _)]`; or a \
-            whole call, which takes nothing; a group returns `GroupResults<T>`, which a function \
-            also takes as a `Vec<T>`"
+    note = "a step is a task function whose only argument has this type, or a call in which an \
+            argument of this type is `_`, as in `chain![reserve(order), pay(account, _)]`; outside \
+            of `chain!`, write `step!(pay(account, _))`",
+    note = "a call with all its arguments, such as `notify(\"sold\")`, follows any step",
+    note = "a group returns `GroupResults<T>`, which a function may take as a `Vec<T>`, too",
+    note = "a closure is never called, and an argument with a serde attribute such as `with` \
+            can't be a result"
 )]
 pub trait Step<'a, R, Kind> {
     /// The result of the step.

@@ -1,12 +1,15 @@
 //! The macros `chain!` and `step!`: calls in which the result of another task is the argument `_`.
 
+use std::mem;
+
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::quote_spanned;
 use syn::{
-    Expr, ExprCall, Token, TypePath,
+    Expr, ExprAssign, ExprCall, ExprInfer, Token, TypePath,
     parse::{Parse, ParseStream, Parser},
     punctuated::Punctuated,
     spanned::Spanned,
+    visit::Visit,
 };
 
 use crate::expand::here;
@@ -36,7 +39,7 @@ pub(crate) fn chain(input: TokenStream) -> TokenStream {
         };
         let place = here(first.span());
         let first = step(first, &krate)?;
-        let mut chain = quote_spanned!(place=> #krate::IntoFlow::into_flow(#first));
+        let mut chain = quote_spanned!(place=> #krate::__private::first(#first));
         for next in steps {
             let place = here(next.span());
             let next = step(next, &krate)?;
@@ -69,11 +72,22 @@ fn read(input: TokenStream) -> syn::Result<Steps> {
 
 /// Replaces the call that has `_` as an argument, which may be the receiver of options.
 fn step(mut step: Expr, krate: &TypePath) -> syn::Result<Expr> {
+    if let Expr::Closure(_) = &step {
+        let text = "a closure can't be a step, because a flow never calls it: write the call, with \
+                    `_` for the result of the step before it, as in `pay(account, _)`";
+        return Err(syn::Error::new_spanned(&step, text));
+    }
     let call = innermost(&mut step);
-    if let Expr::Call(ExprCall { func, args, .. }) = call
-        && args.iter().any(is_hole)
-    {
-        *call = syn::parse2(with_hole(func, args, krate)?)?;
+    let with_hole = match call {
+        Expr::Call(ExprCall { func, args, .. }) if args.iter().any(is_hole) => {
+            let written = with_hole(func, args, krate)?;
+            Some(mem::replace(call, syn::parse2(written)?))
+        }
+        _ => None,
+    };
+    misplaced_hole(&step)?;
+    if let Some(Expr::Call(ExprCall { args, .. })) = &with_hole {
+        args.iter().filter(|arg| !is_hole(arg)).try_for_each(misplaced_hole)?;
     }
     Ok(step)
 }
@@ -92,6 +106,35 @@ fn is_hole(expr: &Expr) -> bool {
     matches!(expr, Expr::Infer(_))
 }
 
+/// Refuses a `_` that no step takes. The compiler would call it a pattern.
+fn misplaced_hole(step: &Expr) -> syn::Result<()> {
+    let mut search = Holes { found: None };
+    search.visit_expr(step);
+    search.found.map_or(Ok(()), |place| {
+        let text = "`_` stands for the result of the step before it, and must be a whole argument \
+                    of the call that is the step, as in `pay(account, _)`; for a member of a \
+                    group, write `step!(pay(account, _))`";
+        Err(syn::Error::new(place, text))
+    })
+}
+
+/// Finds the first `_` that is an expression. The steps of other macros are tokens here.
+struct Holes {
+    found: Option<Span>,
+}
+
+impl<'ast> Visit<'ast> for Holes {
+    fn visit_expr_infer(&mut self, hole: &'ast ExprInfer) {
+        self.found.get_or_insert(hole.span());
+    }
+
+    fn visit_expr_assign(&mut self, assign: &'ast ExprAssign) {
+        // On the left, `_` drops a value.
+        self.visit_expr(&assign.right);
+    }
+}
+
+/// Writes the arguments that are given, and the place of the one that is missing.
 fn with_hole(
     func: &Expr,
     args: &Punctuated<Expr, Token![,]>,
@@ -104,13 +147,12 @@ fn with_hole(
                     argument is a `Vec` of the results";
         return Err(syn::Error::new(second.span(), text));
     }
-    let unknown =
-        args.iter().map(|arg| quote_spanned!(here(arg.span())=> #krate::__private::unknown()));
+    let any = args.iter().map(|arg| quote_spanned!(here(arg.span())=> __any.argument()));
     let span = here(func.span());
-    let mut call = quote_spanned!(span=> #krate::__private::given(|| (#func)(#(#unknown),*)));
+    let mut call = quote_spanned!(span=> __optimus::none_given(|__any| (#func)(#(#any),*)));
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| !is_hole(arg)) {
-        call = quote_spanned!(here(arg.span())=> #call.give::<#index>(#arg));
+        call = quote_spanned!(here(arg.span())=> __optimus::give::<_, #index>(#call, #arg));
     }
-    let take = quote_spanned!(here(place.span())=> take::<#hole>());
-    Ok(quote!(#call.#take))
+    let call = quote_spanned!(here(place.span())=> __optimus::take::<_, #hole>(#call));
+    Ok(quote_spanned!(span=> { use #krate::__private as __optimus; #call }))
 }

@@ -3,7 +3,7 @@
 use quote::{ToTokens, quote};
 use syn::{
     GenericArgument, GenericParam, Lifetime, LitStr, Pat, PatIdent, PathArguments, Safety, Type,
-    TypeFnPtr, TypeImplTrait, TypeReference,
+    TypeFnPtr, TypeImplTrait, TypePath, TypeReference,
     ext::IdentExt,
     visit::{self, Visit},
 };
@@ -128,6 +128,13 @@ fn parameter(param: &Param, errors: &mut Errors) {
     {
         let remedy = remedy(param, &borrow);
         errors.refuse(&borrow, remedy);
+    } else if let (Role::Argument, Some((shared, value))) = (param.role, found.shared) {
+        let (name, value) = (&param.ident, value.to_token_stream());
+        let text = format!(
+            "an argument is stored in Redis, and a worker moves it between threads, so `{name}` \
+             can't be an `Rc`: take `{value}`"
+        );
+        errors.refuse(shared, text);
     }
 }
 
@@ -237,11 +244,13 @@ struct Hindrance {
     opaque: Option<TypeImplTrait>,
     borrow: Option<Borrow>,
     all_static: bool,
+    /// An `Rc`, and what is in it. The compiler would report it three times, in generated code.
+    shared: Option<(TypePath, GenericArgument)>,
 }
 
 impl Hindrance {
     fn of(ty: &Type) -> Self {
-        let mut found = Self { opaque: None, borrow: None, all_static: true };
+        let mut found = Self { opaque: None, borrow: None, all_static: true, shared: None };
         found.visit_type(ty);
         found
     }
@@ -268,6 +277,17 @@ impl Visit<'_> for Hindrance {
             self.all_static = false;
             self.borrow.get_or_insert_with(|| Borrow::Lifetime(lifetime.clone()));
         }
+    }
+
+    fn visit_type_path(&mut self, path: &TypePath) {
+        if let Some(last) = path.path.segments.last()
+            && last.ident == "Rc"
+            && let PathArguments::AngleBracketed(generics) = &last.arguments
+            && let Some(value) = generics.args.first()
+        {
+            self.shared.get_or_insert_with(|| (path.clone(), value.clone()));
+        }
+        visit::visit_type_path(self, path);
     }
 
     /// `fn(&str)` and `Fn(&str)` borrow only during their calls.

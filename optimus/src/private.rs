@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 
 pub use optimus_core::{
     Backoff, BoxError, Context, DataKey, Key, LaneFailure, OnLost, Parameter, PrerequisiteFailure,
-    Rate, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, given, inventory,
+    Rate, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give, inventory,
+    none_given, take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;
@@ -237,15 +238,6 @@ impl Remembered for Refused {}
 /// Names the task of a function with this biz id.
 pub fn remembered<Args, F: TaskFn<Args, Task: Remembered>>(task: F, biz_id: &str) -> Key {
     optimus_core::key(task, biz_id)
-}
-
-/// Stands for an argument in a closure that is never called.
-///
-/// # Panics
-/// Always.
-#[must_use]
-pub fn unknown<A>() -> A {
-    unreachable!("the closure is only there for its types")
 }
 
 /// Replaces a task whose definition was refused, so that its callers compile.

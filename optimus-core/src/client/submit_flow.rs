@@ -14,10 +14,11 @@ use crate::{
     Error,
     after::PrerequisiteFailure,
     broker::{BATCH_MAX, Receipt},
-    flow::{Flow, Stage, StepTask},
+    first_step::Begins,
+    flow::{Stage, StepTask},
     group_calls::{Group, GroupCalls},
     id::{QueueName, TaskId},
-    step::{Form, IntoFlow as _},
+    step::{Form, IntoFlow},
     submission::Submission,
 };
 
@@ -26,7 +27,8 @@ use crate::{
 const OUTCOME_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Client {
-    /// Submits a flow. Nothing runs before all its steps are stored: the last step is stored first.
+    /// Submits a flow: what `chain![…]` or `then` made, a group with what follows it, or one call.
+    /// Nothing runs before all its steps are stored: the last step is stored first.
     /// If a step can't be stored, the others are removed.
     ///
     /// The members of a group are read and sent a thousand at a time, and begin to run meanwhile.
@@ -36,8 +38,15 @@ impl Client {
     /// held by another task; then nothing of the flow is stored. After an
     /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one is
     /// not, the others stay Blocked and don't run.
-    pub async fn submit_flow<Out>(&self, flow: Flow<'_, Out>) -> Result<FlowHandle<Out>, Error> {
-        let mut stages = flow.stages;
+    pub async fn submit_flow<'a, F>(&self, flow: F) -> Result<FlowHandle<F::Output>, Error>
+    where
+        F: IntoFlow<'a, Input: Begins>,
+    {
+        self.submit_stages(flow.into_flow().stages).await
+    }
+
+    /// Submits the stages of a flow, the last of which returns `T`.
+    async fn submit_stages<T>(&self, mut stages: Vec<Stage<'_>>) -> Result<FlowHandle<T>, Error> {
         let repeats = name_steps(&mut stages);
         let mut links = link(stages, None)?;
         keep_outcomes(&mut links);
@@ -58,8 +67,11 @@ impl Client {
     ///
     /// # Errors
     /// The errors of [`submit_flow`](Self::submit_flow).
-    pub async fn submit_group<T>(&self, group: Group<'_, T>) -> Result<GroupHandle<T>, Error> {
-        let flow = self.submit_flow(group.into_flow()).await?;
+    pub async fn submit_group<T, In: Begins>(
+        &self,
+        group: Group<'_, T, In>,
+    ) -> Result<GroupHandle<T>, Error> {
+        let flow: FlowHandle<T> = self.submit_stages(group.into_flow().stages).await?;
         Ok(GroupHandle::new(self.clone(), flow.id().clone()))
     }
 

@@ -51,7 +51,11 @@ pub(crate) fn body_fn(model: &Model) -> TokenStream {
         model.receiver.iter().map(|receiver| syn::FnArg::Receiver(receiver.clone())).collect();
     for param in &model.params {
         let (Param { pat, attrs, .. }, ty) = (param, param.body_type());
-        sig.inputs.push(syn::parse_quote!(#(#attrs)* #pat: #ty));
+        // The caller's process reads it, although the body may not.
+        let read = model.is_in_template(param).then(
+            || quote!(#[allow(unused_variables, reason = "a template of the task reads it")]),
+        );
+        sig.inputs.push(syn::parse_quote!(#read #(#attrs)* #pat: #ty));
     }
     let doc = format!(
         "The body of [`{}`]: runs at once, without a queue, a timeout or retries.",

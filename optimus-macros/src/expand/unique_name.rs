@@ -25,6 +25,7 @@ pub(crate) fn unique(model: &Model) -> TokenStream {
     let [high, low] = [0_u8, 1].map(|half| hash(&name.value(), half));
     quote_spanned! {here(name.span())=>
         type __Name = __optimus::TaskName<#high, #low>;
+        #[diagnostic::do_not_recommend]
         impl __optimus::Owner<#args, u8> for __Name {}
         const _: () = __optimus::one_task_has_the_name::<_, __Name, _>(0);
     }

@@ -116,6 +116,13 @@ impl Model {
         format_ident!("__OptimusTask_{}", self.sig.ident.unraw(), span = Span::call_site())
     }
 
+    /// Returns whether the biz id or the lane is made of the parameter.
+    pub(crate) fn is_in_template(&self, param: &Param) -> bool {
+        let templates = [&self.options.biz_id, &self.options.lane].into_iter().flatten();
+        let mut placeholders = templates.flat_map(|(_, template)| &template.placeholders);
+        placeholders.any(|placeholder| param.ident.unraw() == *placeholder.param)
+    }
+
     /// Returns the parameters that a caller passes.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| param.role == Role::Argument)

@@ -1,4 +1,7 @@
 //! A worker finds a task by its name, so two tasks of a package cannot have one name.
+//!
+//! A macro sees one function, so each of the two is reported, at its own place. The line about the
+//! trait `Owner` is the compiler's own, and is printed for every bound that does not hold.
 
 mod mails {
     #[optimus::task]
