@@ -25,6 +25,7 @@ use crate::{
     blocking_threads::Threads,
     client::{Client, OwnClient},
     data::Data,
+    group::Member,
     headers::Headers,
     id::{QueueName, TaskId},
     layers::Layers,
@@ -71,6 +72,8 @@ pub struct AttemptFacts {
     pub age: Option<Duration>,
     /// The key of its lane.
     pub lane: Option<String>,
+    /// Its place in a group.
+    pub member: Option<Member>,
     pub headers: Headers,
 }
 
@@ -87,6 +90,7 @@ impl AttemptFacts {
             deadline,
             age: None,
             lane: None,
+            member: None,
             headers: Headers::new(),
         }
     }
@@ -164,6 +168,10 @@ impl Context {
     /// Returns the key of the [lane](crate::Call::lane) that the task is in.
     pub fn lane(&self) -> Option<&str> {
         self.inner.attempt.lane.as_deref()
+    }
+
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.inner.attempt.member.as_ref()
     }
 
     /// Returns the header of that name, as [`Call::header`](crate::Call::header) or a layer set it.

@@ -11,6 +11,7 @@ use crate::{
     control_words::BoxError,
     error_text::{last_words, no_permit_advice, release, remedy, stands, waits_for},
     explanation::Obstacle,
+    group_details::LostMember,
     id::TaskId,
     limit::Shut,
     state::{AttemptError, TaskState},
@@ -95,12 +96,38 @@ enum Kind {
     WaitsForItself { task: String, path: Vec<TaskId> },
     #[error("step {number} of {count} of the flow: {problem}")]
     Step { number: usize, count: usize, problem: Error },
+    #[error("{lost}")]
+    MemberLost {
+        lost: LostMember,
+        /// The task, and the group.
+        tasks: [TaskId; 2],
+    },
     #[error(
-        "member {index} of the group {group} is {state}{}; requeue it while the group waits for \
-         it, or let the group continue without it and take GroupResults",
-        last_words(.last.as_ref())
+        "member {index} (from 0) of the group {group} is {state}, and the group has ended without \
+         its result; take GroupResults, and read the end of each member with .read()"
     )]
-    MemberFailed { group: TaskId, index: u32, last: Option<AttemptError>, state: TaskState },
+    MemberFailed { group: TaskId, index: u32, state: TaskState },
+    #[error(
+        "the group {0} was cancelled, and a group can't be requeued; submit its calls again, under \
+         another id if it has an own one"
+    )]
+    GroupCancelled(TaskId),
+    #[error(
+        "the group {group} has ended ({state}), so no members can be added; submit these calls as \
+         another group"
+    )]
+    GroupEnded { group: TaskId, state: TaskState },
+    #[error(
+        "nothing is known of the group {0}: its results were kept for its result_ttl and are \
+         removed, or it never existed; check the id, the namespace and the URL if it should be \
+         there"
+    )]
+    GroupForgotten(TaskId),
+    #[error(
+        "task {task:?}: its biz id {biz_id:?} is held by {owner}, so the flow was not stored; \
+         cancel or finish that task first, or give this step another biz id"
+    )]
+    StepDuplicate { task: String, biz_id: String, owner: TaskId },
     #[error("no result of {id} within {waited:?}; {}", stands(id, *.state, .why.as_deref()))]
     WaitedTooLong {
         id: TaskId,
@@ -184,9 +211,21 @@ constructors! {
     dead(id: TaskId, last: Option<AttemptError>) => Kind::Dead { id, last };
     /// A step of a flow has failed.
     step(number: usize, count: usize, problem: Error) => Kind::Step { number, count, problem };
-    /// A member of a group has failed.
-    member_failed(group: TaskId, index: u32, last: Option<AttemptError>, state: TaskState) =>
-        Kind::MemberFailed { group, index, last, state };
+    /// A task of a member has failed, and the group waits until it is requeued.
+    member_lost(lost: LostMember) =>
+        Kind::MemberLost { tasks: [lost.id.clone(), lost.group.clone()], lost };
+    /// A member has failed, and the group has ended without it.
+    member_failed(group: TaskId, index: u32, state: TaskState) =>
+        Kind::MemberFailed { group, index, state };
+    /// The group was cancelled.
+    group_cancelled(group: TaskId) => Kind::GroupCancelled(group);
+    /// The group has ended, and takes no members.
+    group_ended(group: TaskId, state: TaskState) => Kind::GroupEnded { group, state };
+    /// The store has no data about the group.
+    group_forgotten(group: TaskId) => Kind::GroupForgotten(group);
+    /// Another task holds the biz id of a step.
+    step_duplicate(task: &str, biz_id: &str, owner: TaskId) =>
+        Kind::StepDuplicate { task: task.to_owned(), biz_id: biz_id.to_owned(), owner };
     /// The wait has reached the caller's limit.
     waited_too_long(
         id: TaskId,
@@ -250,19 +289,26 @@ predicates! {
     /// Redis was reached, but refused the command (a key of another type, a missing permission).
     is_rejected => Kind::Rejected(_),
     /// The verb does not apply to the task's current state.
-    is_wrong_state => Kind::WrongState { .. },
+    is_wrong_state => Kind::WrongState { .. } | Kind::GroupEnded { .. },
     /// Another task holds the biz id; see [`Error::task_ids`].
-    is_duplicate => Kind::Duplicate { .. },
+    is_duplicate => Kind::Duplicate { .. } | Kind::StepDuplicate { .. },
     /// The task would wait for itself, through the prerequisites of other tasks of its queue; see
     /// [`Error::task_ids`]. Nothing was submitted.
     is_cycle => Kind::WaitsForItself { .. },
     /// The store has no data about the task, or its result is gone.
-    is_forgotten => Kind::Forgotten(_) | Kind::NoHolder(_) | Kind::ResultGone(_),
+    is_forgotten => Kind::Forgotten(_)
+        | Kind::NoHolder(_)
+        | Kind::ResultGone(_)
+        | Kind::GroupForgotten(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. }
+        | Kind::GroupCancelled(_)
+        | Kind::MemberLost { lost: LostMember { state: TaskState::Cancelled, .. }, .. }
         | Kind::MemberFailed { state: TaskState::Cancelled, .. },
     /// The task ended Dead; see [`Error::attempt_error`].
-    is_dead => Kind::Dead { .. } | Kind::MemberFailed { state: TaskState::Dead, .. },
+    is_dead => Kind::Dead { .. }
+        | Kind::MemberLost { lost: LostMember { state: TaskState::Dead, .. }, .. }
+        | Kind::MemberFailed { state: TaskState::Dead, .. },
     /// A part of the worker panicked, and so the worker has ended. Start it again.
     is_broken => Kind::Broken(_),
     /// The wait took longer than its limit, which does not change the task. The message has the
@@ -279,14 +325,20 @@ impl Error {
         }
     }
 
-    /// Returns the tasks that the error is about.
+    /// Returns the tasks that the error is about. If a group waits for a member that has failed,
+    /// these are the task to requeue, and the group.
     pub fn task_ids(&self) -> &[TaskId] {
         match self.kind() {
             Kind::UnknownOutcome { ids, .. }
             | Kind::UnknownOperation { ids, .. }
             | Kind::WaitsForItself { path: ids, .. } => ids,
+            Kind::MemberLost { tasks, .. } => tasks,
             Kind::Duplicate { owner: id, .. }
+            | Kind::StepDuplicate { owner: id, .. }
             | Kind::Forgotten(id)
+            | Kind::GroupForgotten(id)
+            | Kind::GroupCancelled(id)
+            | Kind::GroupEnded { group: id, .. }
             | Kind::ResultGone(id)
             | Kind::WrongState { id, .. }
             | Kind::Cancelled { id, .. }
@@ -311,7 +363,7 @@ impl Error {
     pub fn attempt_error(&self) -> Option<&AttemptError> {
         match self.kind() {
             Kind::Dead { last: error, .. }
-            | Kind::MemberFailed { last: error, .. }
+            | Kind::MemberLost { lost: LostMember { error, .. }, .. }
             | Kind::Cancelled { because: error, .. } => error.as_ref(),
             _ => None,
         }

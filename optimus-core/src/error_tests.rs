@@ -16,6 +16,11 @@ fn an_error_has_the_ids_of_its_tasks() {
         Error::wrong_state(one.clone(), TaskState::Ready, "requeue"),
         Error::cancelled(one.clone(), None),
         Error::dead(one.clone(), None),
+        Error::member_failed(one.clone(), 3, TaskState::Dead),
+        Error::group_cancelled(one.clone()),
+        Error::group_ended(one.clone(), TaskState::Success),
+        Error::group_forgotten(one.clone()),
+        Error::step_duplicate("pay", "o-17", one.clone()),
         Error::waited_too_long(one.clone(), Duration::ZERO, None, None),
     ] {
         assert_eq!(about_one.task_ids(), std::slice::from_ref(&one), "{about_one}");

@@ -1,4 +1,4 @@
-//! Parts of the messages of errors, which depend on what is known.
+//! The parts of an error's text that depend on what happened, with what to do.
 
 use chrono::DateTime;
 
@@ -41,6 +41,7 @@ pub(crate) fn stands(id: &TaskId, state: Option<TaskState>, why: Option<&Obstacl
     }
 }
 
+/// Returns what to do if no permit was free.
 pub(crate) fn no_permit_advice(shut: Option<&Shut>) -> String {
     match shut {
         Some(shut) => format!("it is {shut}"),
@@ -48,6 +49,7 @@ pub(crate) fn no_permit_advice(shut: Option<&Shut>) -> String {
     }
 }
 
+/// Returns the last error of a task, in parentheses and after a colon.
 pub(crate) fn last_words(last: Option<&AttemptError>) -> String {
     last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
 }
@@ -79,4 +81,9 @@ pub(crate) fn release(window_end_ms: Option<u64>) -> String {
         "that task has succeeded, and the biz_window of its submit keeps the biz id until {end}; \
          try again after that"
     )
+}
+
+/// Returns the name of a task in parentheses, after its id.
+pub(crate) fn named(task: Option<&str>) -> String {
+    task.map_or_else(String::new, |task| format!(" ({task})"))
 }

@@ -25,8 +25,10 @@ const SHOWN_MAX: usize = 4;
 type Found = (Vec<Obstacle>, Vec<String>);
 
 impl Inspector {
-    /// Explains why a task has not started. The reads are bounded: they do not depend on how many
-    /// tasks the queue has.
+    /// Explains why a task has not started, or how far a [group](fn@crate::group) is, if the id is
+    /// that of one. The reads are bounded: they do not depend on how many tasks the queue has.
+    ///
+    /// If the task waits for others that wait, too, it names the one at which they all wait.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client, id: &optimus_core::TaskId)
@@ -41,13 +43,17 @@ impl Inspector {
     pub async fn explain(&self, id: &TaskId) -> Result<Explanation, Error> {
         let found = self.broker.inspect(id).await?;
         match found.state {
-            TaskState::Forgotten => return Ok(Explanation::of(vec![Obstacle::Forgotten])),
+            TaskState::Forgotten => return Ok(Explanation::of(self.of_group(id).await?)),
             TaskState::Working => {
-                return Ok(Explanation::of(vec![Obstacle::Running(found.worker)]));
+                let running = Explanation::of(vec![Obstacle::Running(found.worker)]);
+                let record = TaskRecord::decode(found.record).ok();
+                return Ok(running.at(self.member_place(record.as_ref()).await?));
             }
             state @ (TaskState::Success | TaskState::Dead | TaskState::Cancelled) => {
                 let error = found.errors.lines().filter_map(read_error).next_back();
-                return Ok(Explanation::of(vec![Obstacle::Ended { state, error }]));
+                let ended = Explanation::of(vec![Obstacle::Ended { state, error }]);
+                let record = TaskRecord::decode(found.record).ok();
+                return Ok(ended.at(self.member_place(record.as_ref()).await?));
             }
             _ => {}
         }
@@ -56,7 +62,7 @@ impl Inspector {
         let lane = record.as_ref().and_then(|record| record.lane.as_ref()).map(|lane| &*lane.key);
         let (broker, queue) = (&self.broker, id.queue());
         // The reads do not depend on each other, so they share the connection.
-        let (unmet, now_ms, place, run, limits, workers, (ahead, or_more)) = try_join!(
+        let (unmet, now_ms, place, run, limits, workers, (ahead, or_more), member) = try_join!(
             unmet(broker, id, after),
             broker.now_ms(),
             place_in_lane(broker, id, lane),
@@ -64,9 +70,10 @@ impl Inspector {
             shut_gates(broker, queue, gates_of(record.as_ref(), lane)),
             broker.worker_loads(queue),
             place_in_queue(broker, id, found.state),
+            self.member_place(record.as_ref()),
         )?;
         let cycle = cycle_of(broker, id, &unmet).await?;
-        let mut obstacles: Vec<Obstacle> = unmet.into_iter().map(Obstacle::Prerequisite).collect();
+        let mut obstacles = self.of_prerequisites(unmet).await?;
         obstacles.extend(cycle.map(|path| Obstacle::Cycle { path }));
         // A task that is due keeps its state until the next claim.
         let at_ms = found.at_ms.filter(|at| *at > now_ms);
@@ -83,7 +90,7 @@ impl Inspector {
         if ahead > 0 {
             obstacles.push(Obstacle::Behind { ahead, or_more });
         }
-        Ok(Explanation::of(obstacles))
+        Ok(Explanation::of(obstacles).at(member))
     }
 
     /// Explains why no task of a queue is claimed: what its tasks wait for, which lanes and limits

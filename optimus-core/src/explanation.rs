@@ -6,6 +6,8 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     gate::Gate,
+    group::GroupProgress,
+    group_details::{LostMember, MemberPlace},
     id::{TaskId, WorkerId},
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
@@ -21,6 +23,8 @@ pub struct Explanation {
     pub obstacles: Vec<Obstacle>,
     /// The task does not start before this time, by Redis' clock; `None` if no obstacle has a time.
     pub not_before: Option<DateTime<Utc>>,
+    /// The place of the task in its [group](fn@crate::group), if it is a member of one.
+    pub member: Option<MemberPlace>,
 }
 
 /// One thing that keeps tasks waiting.
@@ -46,6 +50,22 @@ pub enum Obstacle {
         /// The task waits for the first of these, each for the next, and the last for the task.
         path: Vec<TaskId>,
     },
+    /// What its prerequisite waits for in turn, through other tasks that wait.
+    Origin {
+        /// How many tasks wait between the two.
+        through: u32,
+        /// What all of them wait for.
+        prerequisite: PrerequisiteDetails,
+    },
+    /// The id is that of a group.
+    Group {
+        /// The id of the group.
+        id: TaskId,
+        /// How far it is.
+        progress: GroupProgress,
+    },
+    /// The group that it waits for, or that is explained, waits for a member that has failed.
+    LostMember(LostMember),
     /// The task is not due.
     NotDue {
         /// When it is due.
@@ -122,7 +142,12 @@ impl Explanation {
     /// What keeps one task waiting. It waits until the last obstacle has ended.
     pub(crate) fn of(obstacles: Vec<Obstacle>) -> Self {
         let not_before = obstacles.iter().filter_map(Obstacle::ends).max();
-        Self { obstacles, not_before }
+        Self { obstacles, not_before, member: None }
+    }
+
+    /// Returns this explanation for a task with that place in a group.
+    pub(crate) fn at(self, member: Option<MemberPlace>) -> Self {
+        Self { member, ..self }
     }
 
     /// What keeps the tasks of a queue waiting. A pause of the queue keeps all of them. The other
@@ -136,7 +161,7 @@ impl Explanation {
         let parts = || obstacles.iter().filter(|one| !is_whole(one) && one.is_about_tasks());
         let all_end = is_empty && parts().all(|one| one.ends().is_some());
         let first = parts().filter_map(Obstacle::ends).min().filter(|_| all_end);
-        Self { not_before: of_all.max(first), obstacles }
+        Self { not_before: of_all.max(first), obstacles, member: None }
     }
 }
 
@@ -169,14 +194,17 @@ impl Obstacle {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.obstacles.is_empty() {
-            return f.write_str("nothing is in the way: the next claim takes it");
+            f.write_str("nothing is in the way: the next claim takes it")?;
         }
         for (number, obstacle) in (1..).zip(&self.obstacles) {
             let line_break = if number == 1 { "" } else { "\n" };
             write!(f, "{line_break}{number}. {obstacle}")?;
         }
-        match self.not_before {
-            Some(at) => write!(f, "\nnot before {}", at.to_rfc3339()),
+        if let Some(at) = self.not_before {
+            write!(f, "\nnot before {}", at.to_rfc3339())?;
+        }
+        match &self.member {
+            Some(place) => write!(f, "\n{place}"),
             None => Ok(()),
         }
     }
@@ -203,6 +231,15 @@ impl fmt::Display for Obstacle {
                     "it waits for itself: it waits for {path}, which waits for it; cancel one"
                 )
             }
+            Self::Origin { through: 1, prerequisite } => {
+                write!(f, "that task waits until {}", prerequisite_text(prerequisite))
+            }
+            Self::Origin { through, prerequisite } => {
+                let text = prerequisite_text(prerequisite);
+                write!(f, "that task waits, through {} others, until {text}", through - 1)
+            }
+            Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
+            Self::LostMember(lost) => lost.fmt(f),
             Self::NotDue { at } => write!(f, "it is due at {}", at.to_rfc3339()),
             Self::UnknownQueue => f.write_str(
                 "no task was ever submitted to this queue, and no worker serves it; is its name \

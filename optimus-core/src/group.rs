@@ -79,10 +79,17 @@ pub struct GroupProgress {
 
 impl fmt::Display for GroupProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { total, done, lost, is_sealed, .. } = self;
+        let Self { total, done, failed, cancelled, lost, is_sealed, ended, .. } = self;
+        if *ended == Some(TaskState::Cancelled) {
+            return write!(f, "it was cancelled when {done} of {total} members had ended");
+        }
         write!(f, "{done} of {total} members have ended")?;
+        if failed + cancelled > 0 {
+            write!(f, ", {failed} of them as dead and {cancelled} as cancelled")?;
+        }
         if *lost > 0 {
-            write!(f, "; {lost} are dead or cancelled, and must be requeued")?;
+            let verb = if *lost == 1 { "is" } else { "are" };
+            write!(f, "; {lost} {verb} dead or cancelled, and must be requeued")?;
         }
         if !is_sealed {
             f.write_str("; its submit has not added all members")?;

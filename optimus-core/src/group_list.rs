@@ -48,9 +48,9 @@ pub async fn list_members(broker: &Broker, payload: &[u8]) -> Result<Vec<u8>, Li
             let json = match end {
                 MemberResult::Value(json) => json,
                 MemberResult::Failed(state) => {
-                    return Err(Error::member_failed(group.clone(), next, None, state).into());
+                    return Err(Error::member_failed(group.clone(), next, state).into());
                 }
-                MemberResult::Pending => return Err(Error::forgotten(group.clone()).into()),
+                MemberResult::Pending => return Err(Error::group_forgotten(group.clone()).into()),
             };
             if next > 0 {
                 list.push(b',');

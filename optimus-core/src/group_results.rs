@@ -3,9 +3,14 @@
 use std::{collections::VecDeque, fmt, marker::PhantomData};
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::{
-    Error, broker::GROUP_PAGE_MAX, client::Client, group::MemberResult, id::TaskId,
+    Error,
+    broker::GROUP_PAGE_MAX,
+    client::Client,
+    group::MemberResult,
+    id::{QueueName, TaskId},
     state::TaskState,
 };
 
@@ -42,6 +47,17 @@ pub(crate) struct Handle {
     pub(crate) total: u32,
     failed: u32,
     cancelled: u32,
+    /// The ends themselves, in results that a test has made.
+    #[serde(rename = "ends", default, skip_serializing_if = "Option::is_none")]
+    given: Option<Vec<GivenEnd>>,
+}
+
+/// The end of a member that a test has made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum GivenEnd {
+    Success(Value),
+    Failed(String),
 }
 
 /// The id of a group as Redis writes it: `<queue>/<stored id>`.
@@ -63,6 +79,26 @@ mod stored_id {
     }
 }
 
+impl GivenEnd {
+    fn of<T: Serialize>(end: MemberEnd<T>) -> Self {
+        match end {
+            MemberEnd::Success(result) => {
+                Self::Success(serde_json::to_value(result).expect("a result is JSON"))
+            }
+            MemberEnd::Failed(state) => Self::Failed(state.as_str().to_owned()),
+        }
+    }
+
+    fn result(&self) -> MemberResult {
+        match self {
+            Self::Success(result) => MemberResult::Value(result.to_string().into_bytes()),
+            Self::Failed(word) => {
+                MemberResult::Failed(TaskState::from_word(word).unwrap_or(TaskState::Dead))
+            }
+        }
+    }
+}
+
 /// How a member of a group has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberEnd<T> {
@@ -74,8 +110,53 @@ pub enum MemberEnd<T> {
 
 impl<T> GroupResults<T> {
     pub(crate) fn new(client: Client, group: TaskId, [total, failed, cancelled]: [u32; 3]) -> Self {
-        let handle = Handle { group, total, failed, cancelled };
+        let handle = Handle { group, total, failed, cancelled, given: None };
         Self { handle, client: Some(client), results: PhantomData }
+    }
+
+    /// Makes the results of a group whose members have all succeeded, for tests of a callback. They
+    /// need no store.
+    ///
+    /// # Panics
+    /// If a result can't be encoded as JSON.
+    pub fn of(results: impl IntoIterator<Item = T>) -> Self
+    where
+        T: Serialize,
+    {
+        Self::of_ends(results.into_iter().map(MemberEnd::Success))
+    }
+
+    /// Makes the results of a group from the ends of its members, for tests of a callback. They
+    /// need no store.
+    ///
+    /// ```
+    /// use optimus_core::{GroupResults, MemberEnd, TaskState};
+    ///
+    /// let counts = GroupResults::of_ends([
+    ///     MemberEnd::Success(7),
+    ///     MemberEnd::Failed(TaskState::Dead),
+    /// ]);
+    /// assert_eq!((counts.total(), counts.failed()), (2, 1));
+    /// ```
+    ///
+    /// # Panics
+    /// If a result can't be encoded as JSON.
+    pub fn of_ends(ends: impl IntoIterator<Item = MemberEnd<T>>) -> Self
+    where
+        T: Serialize,
+    {
+        let given: Vec<GivenEnd> = ends.into_iter().map(GivenEnd::of).collect();
+        let count = |wanted: TaskState| {
+            let is_so =
+                |end: &&GivenEnd| matches!(end, GivenEnd::Failed(word) if word == wanted.as_str());
+            u32::try_from(given.iter().filter(is_so).count()).unwrap_or(u32::MAX)
+        };
+        let (failed, cancelled) = (count(TaskState::Dead), count(TaskState::Cancelled));
+        let total = u32::try_from(given.len()).unwrap_or(u32::MAX);
+        let queue = QueueName::new(QueueName::DEFAULT).expect("a valid name");
+        let group = TaskId::new(queue);
+        let handle = Handle { group, total, failed, cancelled, given: Some(given) };
+        Self { handle, client: None, results: PhantomData }
     }
 
     /// Returns the id of the group.
@@ -96,6 +177,16 @@ impl<T> GroupResults<T> {
     /// Returns how many members were cancelled.
     pub fn cancelled(&self) -> u32 {
         self.handle.cancelled
+    }
+
+    /// Reads how members have ended, from that position on.
+    async fn page(&self, first: u32) -> Result<Vec<MemberResult>, Error> {
+        let count = GROUP_PAGE_MAX.min(self.total() - first);
+        let Some(given) = &self.handle.given else {
+            return Ok(self.client()?.broker().group_results(self.id(), first, count).await?);
+        };
+        let some = given.iter().skip(first as usize).take(count as usize);
+        Ok(some.map(GivenEnd::result).collect())
     }
 
     fn client(&self) -> Result<Client, Error> {
@@ -122,7 +213,7 @@ impl<T: DeserializeOwned> GroupResults<T> {
             match end {
                 MemberEnd::Success(result) => results.push(result),
                 MemberEnd::Failed(state) => {
-                    return Err(Error::member_failed(self.id().clone(), index, None, state));
+                    return Err(Error::member_failed(self.id().clone(), index, state));
                 }
             }
         }
@@ -152,9 +243,7 @@ impl<T: DeserializeOwned> MemberEnds<'_, T> {
         }
         let group = self.of.id();
         if self.page.is_empty() {
-            let count = GROUP_PAGE_MAX.min(self.of.total() - self.next);
-            let client = self.of.client()?;
-            self.page = client.broker().group_results(group, self.next, count).await?.into();
+            self.page = self.of.page(self.next).await?.into();
         }
         let index = self.next;
         let end = match self.page.pop_front() {
@@ -165,7 +254,9 @@ impl<T: DeserializeOwned> MemberEnds<'_, T> {
                 )
             }
             Some(MemberResult::Failed(state)) => MemberEnd::Failed(state),
-            Some(MemberResult::Pending) | None => return Err(Error::forgotten(group.clone())),
+            Some(MemberResult::Pending) | None => {
+                return Err(Error::group_forgotten(group.clone()));
+            }
         };
         self.next += 1;
         Ok(Some((index, end)))
@@ -203,3 +294,7 @@ impl<'de, T> Deserialize<'de> for GroupResults<T> {
         Ok(Self { handle, client: Client::current().ok(), results: PhantomData })
     }
 }
+
+#[cfg(test)]
+#[path = "group_results_tests.rs"]
+mod tests;

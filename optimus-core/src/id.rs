@@ -101,6 +101,14 @@ impl fmt::Debug for QueueName {
     }
 }
 
+/// Reads a name, such as that of an environment variable.
+impl FromStr for QueueName {
+    type Err = InvalidName;
+    fn from_str(name: &str) -> Result<Self, InvalidName> {
+        Self::new(name)
+    }
+}
+
 impl TryFrom<String> for QueueName {
     type Error = InvalidName;
     fn try_from(name: String) -> Result<Self, InvalidName> {

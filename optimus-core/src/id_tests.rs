@@ -82,3 +82,9 @@ fn a_worker_id_is_read_back_from_its_text_and_other_text_is_refused() {
     let long = format!("{}-42-{random}", "x".repeat(NAME_BYTES_MAX + 1));
     assert!(long.parse::<WorkerId>().is_err());
 }
+
+#[test]
+fn a_queue_is_read_from_a_text_and_another_text_is_refused() {
+    assert_eq!("mail.v2".parse(), QueueName::new("mail.v2"));
+    assert!("a mail".parse::<QueueName>().unwrap_err().to_string().starts_with("queue name: "));
+}

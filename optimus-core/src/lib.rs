@@ -25,6 +25,7 @@ mod context;
 mod control_words;
 mod credentials;
 mod current_context;
+mod current_group;
 mod data;
 mod durability;
 mod erased_task;
@@ -32,6 +33,7 @@ mod error;
 mod error_text;
 mod explain;
 mod explain_cycle;
+mod explain_group;
 mod explanation;
 mod first_step;
 mod flow;
@@ -39,7 +41,9 @@ mod gate;
 mod gather;
 mod group;
 mod group_calls;
+mod group_details;
 mod group_list;
+mod group_page;
 mod group_results;
 mod guarded_drop;
 mod headers;
@@ -88,6 +92,7 @@ pub use self::{
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
+    current_group::CurrentGroup,
     data::{Data, DataKey},
     durability::Durability,
     erased_task::{RunError, RunOutput, Running, RunningCalls, TaskDefinition},
@@ -98,6 +103,8 @@ pub use self::{
     gather::Gather,
     group::{GroupProgress, Member},
     group_calls::{Group, group},
+    group_details::{GroupDetails, LostMember, MemberPlace},
+    group_page::{GroupCursor, GroupPage},
     group_results::{GroupResults, MemberEnd, MemberEnds},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{

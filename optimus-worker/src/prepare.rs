@@ -184,6 +184,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         deadline: (Instant::now() + record.timeout).into_std(),
         age: age(record.accepted_ms, &lease, now_ms),
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
+        member: record.member.clone(),
         headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));

@@ -92,8 +92,9 @@ pub mod __private;
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
 pub use optimus_macros::task;
 
+pub use optimus_core::{CurrentGroup, Group, GroupHandle, GroupProgress, GroupResults, Member};
 pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};
-pub use optimus_core::{Group, GroupHandle, GroupProgress, GroupResults, Member, group};
+pub use optimus_core::{GroupCursor, GroupDetails, GroupPage, LostMember, MemberPlace, group};
 pub use optimus_core::{Input, MemberEnd, MemberEnds, NoInput, Parameter, Takes};
 
 pub use optimus_core::{After, IntoPrerequisite, Key, Prerequisite, PrerequisiteFailure, key};

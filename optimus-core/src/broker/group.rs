@@ -186,13 +186,6 @@ impl Broker {
         Ok(found.iter().map(|text| !text.is_empty()).collect())
     }
 
-    /// Returns the positions of members that have failed, and whose requeue the group waits for.
-    pub async fn lost_members(&self, group: &TaskId) -> Result<Vec<u32>, BrokerError> {
-        let key = self.keys(group.queue()).group(group);
-        let fields = texts("HKEYS", self.read_one(get(&["HKEYS", &key])).await?)?;
-        Ok(fields.iter().filter_map(|field| field.strip_prefix('-')?.parse().ok()).collect())
-    }
-
     /// Reads what some members of a group have brought, up to [`GROUP_PAGE_MAX`] from that position
     /// on.
     pub async fn group_results(

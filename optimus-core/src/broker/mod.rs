@@ -15,6 +15,7 @@ mod error;
 mod explain;
 mod file_reader;
 mod group;
+mod group_page;
 mod inspect;
 mod keys;
 mod lanes;

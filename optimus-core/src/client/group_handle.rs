@@ -26,6 +26,7 @@ use crate::{
     broker::Enroll,
     context::Context,
     group::{GroupProgress, Member},
+    group_calls::KEEP,
     group_results::GroupResults,
     id::TaskId,
     parameter::NoInput,
@@ -38,9 +39,6 @@ use crate::{
 /// of the time that the caller has waited.
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_secs(1);
-
-/// How many failed members one check reads. The first that was not requeued decides.
-const LOST_MAX: usize = 64;
 
 /// How many members [`GroupHandle::add`] adds at a time.
 const ADD_MAX: usize = 1000;
@@ -72,7 +70,7 @@ impl<T> GroupHandle<T> {
     /// [`Error::is_unavailable`].
     pub async fn progress(&self) -> Result<GroupProgress, Error> {
         let progress = self.client.broker().group(&self.id).await?;
-        progress.ok_or_else(|| Error::forgotten(self.id.clone()))
+        progress.ok_or_else(|| Error::group_forgotten(self.id.clone()))
     }
 
     /// Waits until all members have ended, through outages.
@@ -88,7 +86,7 @@ impl<T> GroupHandle<T> {
             match self.progress().await {
                 Ok(progress) => match progress.ended {
                     Some(TaskState::Cancelled) => {
-                        return Err(Error::cancelled(self.id.clone(), None));
+                        return Err(Error::group_cancelled(self.id.clone()));
                     }
                     Some(_) => return Ok(progress),
                     None if progress.lost > 0 => {
@@ -113,19 +111,8 @@ impl<T> GroupHandle<T> {
     /// Returns the error of a member that has failed and for which the group waits; `None` if all
     /// of them were requeued.
     pub(super) async fn lost(&self, progress: &GroupProgress) -> Option<Error> {
-        let inspector = self.client.inspector();
-        let failed = self.client.broker().lost_members(&self.id).await.ok()?;
-        for index in failed.into_iter().take(LOST_MAX) {
-            for queue in &progress.queues {
-                let id = Member::id(&self.id, queue, index);
-                let Ok(Some(task)) = inspector.get(&id).await else { continue };
-                if matches!(task.state, TaskState::Dead | TaskState::Cancelled) {
-                    let (group, last) = (self.id.clone(), task.errors.last().cloned());
-                    return Some(Error::member_failed(group, index, last, task.state));
-                }
-            }
-        }
-        None
+        let lost = self.client.inspector().lost_member(&self.id, progress).await.ok()??;
+        Some(Error::member_lost(lost))
     }
 
     /// Sets what members that this handle [adds](Self::add) do to the group if they end as Dead or
@@ -145,7 +132,8 @@ impl<T> GroupHandle<T> {
     /// [`Error::is_unavailable`] or [`Error::is_unknown_outcome`]: repeat the call.
     pub async fn cancel(&self) -> Result<u32, Error> {
         let disbanded = self.client.broker().disband(&self.id).await?;
-        let (progress, posted) = disbanded.ok_or_else(|| Error::forgotten(self.id.clone()))?;
+        let (progress, posted) =
+            disbanded.ok_or_else(|| Error::group_forgotten(self.id.clone()))?;
         if posted {
             self.client.carry(self.id.queue()).await;
         }
@@ -217,7 +205,7 @@ impl<T> GroupHandle<T> {
             let mut store = Store::of(&self.client);
             if !store.batch(batch, enroll, &rules).await? {
                 let state = self.progress().await?.ended.unwrap_or(TaskState::Cancelled);
-                return Err(Error::wrong_state(self.id.clone(), state, "add"));
+                return Err(Error::group_ended(self.id.clone(), state));
             }
             added += count;
         }

@@ -12,8 +12,8 @@ use crate::{
     after::PrerequisiteFailure,
     broker::GROUP_PAGE_MAX,
     group::{GroupProgress, Member, MemberResult},
+    group_details::LostMember,
     id::TaskId,
-    inspect::read_error,
     state::TaskState,
 };
 
@@ -108,9 +108,7 @@ impl Client {
             match found.state {
                 // With another policy, the step after it does not wait for a requeue.
                 TaskState::Dead | TaskState::Cancelled if policy == PrerequisiteFailure::Wait => {
-                    let last = found.errors.lines().filter_map(read_error).next_back();
-                    let state = found.state;
-                    return Ok(Some(Error::member_failed(group.clone(), index, last, state)));
+                    return Ok(Some(Error::member_lost(LostMember::of(group, index, id, found))));
                 }
                 TaskState::Blocked => {}
                 // It may be a group.

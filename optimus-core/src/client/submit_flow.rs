@@ -282,7 +282,11 @@ impl<'a> Store<'a> {
     ) -> (Vec<(TaskId, Answer)>, Option<Error>) {
         let mut bulk = Bulk::new(&self.client.0.submitter);
         let mut passage = self.client.passage();
+        let mut biz_ids = BTreeMap::new();
         for mut submission in tasks {
+            if let Some(biz_id) = &submission.biz_id {
+                biz_ids.insert(submission.id.clone(), (submission.task.clone(), biz_id.clone()));
+            }
             let passed = passage.pass(&mut submission).await;
             match passed.and_then(|()| self.client.check(submission)) {
                 Ok(submission) => bulk.add(submission).await,
@@ -293,7 +297,10 @@ impl<'a> Store<'a> {
         for answer in bulk.answers().await {
             match answer {
                 Ok((id, Answer { receipt: Receipt::Duplicate(owner), .. })) if owner != id => {
-                    failed.get_or_insert(Error::duplicate(owner, None));
+                    failed.get_or_insert(match biz_ids.get(&id) {
+                        Some((task, biz_id)) => Error::step_duplicate(task, biz_id, owner),
+                        None => Error::duplicate(owner, None),
+                    });
                 }
                 Ok((id, answer)) => stored.push((id, answer)),
                 Err(problem) => failed = Some(problem),

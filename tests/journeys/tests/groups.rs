@@ -85,7 +85,9 @@ on_both! {
         let handle = bench.client.submit_flow(group(calls).then(sum)).await.unwrap();
         let problem = handle.result_within(SOON).await.unwrap_err();
         assert!(problem.is_dead(), "{problem}");
-        assert!(problem.to_string().contains("member 3 of the group"), "{problem}");
+        let [member, _] = problem.task_ids() else { panic!("{problem}") };
+        let text = format!("waits for member 3 (from 0): the task {member} (number) is dead");
+        assert!(problem.to_string().contains(&text), "{problem}");
         assert_eq!(problem.attempt_error().unwrap().message, "no number");
         becomes(&bench, handle.id(), TaskState::Blocked).await;
         let StepHandle::Group(waits) = &handle.steps()[0] else { panic!("a group") };
@@ -93,17 +95,17 @@ on_both! {
         eventually("the others have ended", SOON, all_but_one).await;
         assert_eq!(waits.progress().await.unwrap().lost, 1);
         let explained = bench.client.inspector().explain(handle.id()).await.unwrap();
-        let [Obstacle::Prerequisite(found)] = &explained.obstacles[..] else {
+        let [Obstacle::Prerequisite(found), Obstacle::LostMember(lost)] = &explained.obstacles[..]
+        else {
             panic!("{explained:?}")
         };
+        assert_eq!((lost.position, &lost.id), (3, member));
         assert_eq!(found.group.as_ref().unwrap().total, 5);
         let text = explained.to_string();
-        assert!(text.contains("4 of 5 members have ended; 1 are dead or cancelled"), "{text}");
+        assert!(text.contains("4 of 5 members have ended; 1 is dead or cancelled"), "{text}");
 
         crew.gate.open.hit();
-        let inspector = bench.client.inspector();
-        let dead = inspector.list("default", TaskState::Dead, None, 10).await.unwrap();
-        bench.client.requeue(&dead.rows[0].id).await.unwrap();
+        bench.client.requeue(member).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 10);
         crew.worker.stop().await;
     }
