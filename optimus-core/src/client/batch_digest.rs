@@ -6,10 +6,10 @@ use crate::flow::Stage;
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// Returns a digest of the members of a batch and of its place: how many there are, whether they
-/// are the last, and the task and the queue of each step. Arguments don't count: maps and times in
-/// them may differ although the calls are the same, and the first submit decides.
-pub(super) fn digest_of(batch: &[Vec<Stage<'_>>], is_last: bool) -> String {
+/// Returns a digest of the members of a batch: how many there are, and the task and the queue of
+/// each step. Arguments don't count: maps and times in them may differ although the calls are the
+/// same, and the first submit decides.
+pub(super) fn digest_of(batch: &[Vec<Stage<'_>>]) -> String {
     let mut hash = START;
     for stages in batch {
         for stage in stages {
@@ -24,7 +24,13 @@ pub(super) fn digest_of(batch: &[Vec<Stage<'_>>], is_last: bool) -> String {
         }
         add(&mut hash, b"beside");
     }
-    format!("{}{}{hash:016x}", batch.len(), if is_last { '.' } else { '-' })
+    format!("{}-{hash:016x}", batch.len())
+}
+
+/// Returns the digest of the last batch of a group, which differs from that of the same members
+/// before others.
+pub(super) fn digest_of_last(batch: &[Vec<Stage<'_>>]) -> String {
+    digest_of(batch) + "."
 }
 
 fn add(hash: &mut u64, text: &[u8]) {

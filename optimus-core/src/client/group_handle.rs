@@ -192,7 +192,7 @@ impl<T> GroupHandle<T> {
                 break;
             }
             let count = u32::try_from(batch.len()).expect("a small batch");
-            let (queues, digest) = (queues_of(&batch), digest_of(&batch, false));
+            let (queues, digest) = (queues_of(&batch), digest_of(&batch));
             let enroll = Enroll {
                 operation: &next_operation(),
                 count,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, iter::Peekable};
 use tokio::time::Instant;
 
 use super::{
-    batch_digest::digest_of,
+    batch_digest::{digest_of, digest_of_last},
     part_ids::part_id,
     submit_flow::{Link, Store, keep_outcomes, link},
 };
@@ -69,7 +69,8 @@ impl Store<'_> {
         for number in 0_u32.. {
             let batch = next_batch(&mut members);
             let is_last = members.peek().is_none();
-            let (queues, digest) = (queues_of(&batch), digest_of(&batch, is_last));
+            let queues = queues_of(&batch);
+            let digest = if is_last { digest_of_last(&batch) } else { digest_of(&batch) };
             let enroll = Enroll {
                 operation: &number.to_string(),
                 count: u32::try_from(batch.len()).expect("a small batch"),
