@@ -1,7 +1,7 @@
 //! Everything that happened to one task: [`Account`].
 
 use super::requests::{Effect, Requests};
-use super::{Event, Found, How, What};
+use super::{Event, Found, How, IfDead, Until, What};
 
 /// What clients and handlers recorded about one task.
 #[derive(Debug, Default)]
@@ -13,6 +13,11 @@ pub(super) struct Account {
     pub(super) deletes: Requests,
     /// It waits for other tasks, so it may be cancelled or dead without an attempt.
     pub(super) waits: bool,
+    pub(super) lane: Option<InLane>,
+    /// The limits of the task, and how much of each it uses.
+    pub(super) limits: Vec<(String, u64)>,
+    /// The tasks that it waits for.
+    pub(super) after: Vec<(u64, Until)>,
     /// The executions, ordered by fence once they are [sorted](Self::sort).
     pub(super) executions: Vec<Execution>,
     pub(super) found: Option<(Found, u64)>,
@@ -25,6 +30,14 @@ pub(super) struct Invoked {
     pub(super) at: u64,
     pub(super) biz: Option<u64>,
     pub(super) delay_ms: u64,
+}
+
+/// The lane of a task.
+#[derive(Debug)]
+pub(super) struct InLane {
+    pub(super) name: String,
+    pub(super) width: u16,
+    pub(super) if_dead: IfDead,
 }
 
 /// The answer that the client of the task received.
@@ -65,6 +78,14 @@ impl Account {
             What::Unknown { .. } => self.answer(at, Answer::Unknown),
             What::Cancel { .. } => self.cancels.ask(pid, at),
             What::Waits { .. } => self.waits = true,
+            What::Lane { width, if_dead, lane, .. } => {
+                self.lane = Some(InLane { name: lane, width, if_dead });
+            }
+            What::Limited { cost, limit, .. } => self.limits.push((limit, cost)),
+            What::After { other, until, .. } => {
+                self.waits = true;
+                self.after.push((other, until));
+            }
             What::Cancelled { .. } => self.cancels.answer(pid, at, Effect::Done),
             What::Stopping { .. } => self.cancels.answer(pid, at, Effect::Begun),
             What::Requeue { .. } => self.requeues.ask(pid, at),

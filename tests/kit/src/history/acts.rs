@@ -65,6 +65,8 @@ pub(super) struct Acts {
     leases: HashMap<u32, Duration>,
     /// The times at which the clock of Redis was set forward.
     pub(super) hastened: Vec<Span>,
+    /// Whether the clock of Redis was set, forward or back.
+    pub(super) clock_was_set: bool,
 }
 
 impl Acts {
@@ -84,7 +86,12 @@ impl Acts {
                 self.missed.entry(worker).or_default().push(Span { since: event.at, until });
             }
             What::Stalled { since } => self.stalls.push(span(since)),
-            What::ClockSet { since, by_ms } if by_ms > 0 => self.hastened.push(span(since)),
+            What::ClockSet { since, by_ms } => {
+                self.clock_was_set = true;
+                if by_ms > 0 {
+                    self.hastened.push(span(since));
+                }
+            }
             What::Rollback { since } => self.rollbacks.push(span(since)),
             What::Lease { worker, ms } => {
                 self.leases.insert(worker, Duration::from_millis(ms));

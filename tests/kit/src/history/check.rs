@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::account::{Account, Answer, Execution};
 use super::acts::{Acts, LATE_BEGIN, ns};
+use super::limits::Rules as LimitRules;
 use super::queues::Queues;
 use super::repeat_reason::explain;
 use super::verdict::{Findings, Verdict};
-use super::{Event, Found, How, Why, biz, read_history};
+use super::{Event, Found, How, Why, after, biz, lanes, limits, read_history};
 
 /// The tolerance of due times. Delays are rounded to ms when they are sent.
 const EARLY_NS_MAX: u64 = 3_000_000;
@@ -45,6 +46,7 @@ pub fn check_events(events: impl IntoIterator<Item = Event>, rules: &Rules) -> V
 struct All {
     accounts: HashMap<u64, Account>,
     queues: Queues,
+    limits: LimitRules,
     acts: Acts,
 }
 
@@ -54,12 +56,13 @@ impl All {
             self.accounts.entry(task).or_default().add(event);
         } else {
             self.acts.add(&event);
+            self.limits.add(&event);
             self.queues.add(event);
         }
     }
 
     fn check_all(self, rules: &Rules) -> Verdict {
-        let Self { mut accounts, queues, mut acts } = self;
+        let Self { mut accounts, queues, limits, mut acts } = self;
         acts.sort();
         let (mut verdict, mut findings) = (Verdict::default(), Findings::default());
         verdict.kills = acts.kills();
@@ -78,6 +81,10 @@ impl All {
             recoveries(account, &acts, &mut verdict);
         }
         biz::check(&accounts, &acts, &mut findings);
+        let all = History { accounts: &accounts, acts: &acts, rules };
+        lanes::check(&all, &mut findings);
+        limits::check(&all, &limits, &mut findings);
+        after::check(&all, &mut findings);
         verdict.found = findings.count;
         findings.told.sort();
         let tell =
@@ -110,6 +117,26 @@ fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
         if let Some(wait) = killed.and_then(|at| next.begun.checked_sub(at)) {
             verdict.recoveries.push(Duration::from_nanos(wait));
         }
+    }
+}
+
+/// What the checks need that are about several tasks.
+pub(super) struct History<'a> {
+    pub(super) accounts: &'a HashMap<u64, Account>,
+    pub(super) acts: &'a Acts,
+    rules: &'a Rules,
+}
+
+impl History<'_> {
+    /// Returns whether the worker missed its heartbeats, so that another worker may have the task.
+    pub(super) fn may_be_taken_over(&self, run: &Execution, until: u64) -> bool {
+        self.acts.kept(run.pid, run.begun, until, self.rules.lease).is_some()
+    }
+
+    /// Returns whether the worker could not begin a claimed task until its lease was over.
+    pub(super) fn may_begin_late(&self, run: &Execution) -> bool {
+        let since = run.begun.saturating_sub(ns(LATE_BEGIN));
+        self.acts.kept(run.pid, since, run.begun, self.rules.lease).is_some()
     }
 }
 

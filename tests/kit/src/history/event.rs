@@ -61,6 +61,35 @@ pub enum What {
         /// The number of the task.
         task: u64,
     },
+    /// `lane <task> <width> <on failure> <lane>`: the task is of this lane.
+    Lane {
+        /// The number of the task.
+        task: u64,
+        /// How many tasks of the lane may have a permit at the same time.
+        width: u16,
+        /// What the lane does if the task dies.
+        if_dead: IfDead,
+        /// The name of the lane, which has no spaces.
+        lane: String,
+    },
+    /// `limit <task> <cost> <limit>`: the task starts only when this limit lets it.
+    Limited {
+        /// The number of the task.
+        task: u64,
+        /// How much of the rate it uses.
+        cost: u64,
+        /// The name of the limit, which has no spaces.
+        limit: String,
+    },
+    /// `after <task> <other> <what>`: the task waits for another one.
+    After {
+        /// The number of the task.
+        task: u64,
+        /// The number of the other task.
+        other: u64,
+        /// What the other one must have done.
+        until: Until,
+    },
     /// `cancelled <task>`: an operator received the answer that the task is cancelled.
     Cancelled {
         /// The number of the task.
@@ -97,9 +126,9 @@ pub enum What {
         /// The number of the task.
         task: u64,
     },
-    /// `pause <queue>`: an operator requests a pause of the queue.
+    /// `pause <queue>`: an operator requests a pause of the queue, or of a limit.
     Pause {
-        /// The name of the queue.
+        /// The name of the queue, or of the limit.
         queue: String,
     },
     /// `paused <queue>`: an operator received the answer that the queue is paused.
@@ -111,6 +140,18 @@ pub enum What {
     Resume {
         /// The name of the queue.
         queue: String,
+    },
+    /// `rule <interval µs> <burst> <max working> <limit>`: this limit never allows more than that;
+    /// 0 stands for no bound.
+    Rule {
+        /// The time after which one more task may start.
+        interval_us: u64,
+        /// How many tasks may start at once.
+        burst: u64,
+        /// How many tasks may run at once.
+        max_working: u64,
+        /// The name of the limit.
+        limit: String,
     },
     /// `begin <task> <id> <attempt> <fence>`: the handler begins.
     Begin {
@@ -211,6 +252,24 @@ pub enum How {
     Stopped,
 }
 
+/// What a lane does if one of its tasks dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfDead {
+    /// `skip`: the next task has its turn.
+    Skip,
+    /// `block`: the dead task keeps its permit.
+    Block,
+}
+
+/// What a task must have done before one that waits for it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// `success`: the task must have succeeded.
+    Success,
+    /// `end`: the task must have ended.
+    End,
+}
+
 /// The state of a task at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -239,6 +298,9 @@ impl What {
             | Self::Unknown { task }
             | Self::Cancel { task }
             | Self::Waits { task }
+            | Self::Lane { task, .. }
+            | Self::Limited { task, .. }
+            | Self::After { task, .. }
             | Self::Cancelled { task }
             | Self::Stopping { task }
             | Self::Requeue { task }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-use super::{Event, Found, How, What};
+use super::{Event, Found, How, IfDead, Until, What};
 
 impl Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,6 +18,16 @@ impl Display for Event {
             What::Unknown { task } => write!(f, "unknown {task}"),
             What::Cancel { task } => write!(f, "cancel {task}"),
             What::Waits { task } => write!(f, "waits {task}"),
+            What::Lane { task, width, if_dead, lane } => {
+                write!(f, "lane {task} {width} {} {lane}", if_dead.word())
+            }
+            What::Limited { task, cost, limit } => write!(f, "limit {task} {cost} {limit}"),
+            What::After { task, other, until } => {
+                write!(f, "after {task} {other} {}", until.word())
+            }
+            What::Rule { interval_us, burst, max_working, limit } => {
+                write!(f, "rule {interval_us} {burst} {max_working} {limit}")
+            }
             What::Cancelled { task } => write!(f, "cancelled {task}"),
             What::Stopping { task } => write!(f, "stopping {task}"),
             What::Requeue { task } => write!(f, "requeue {task}"),
@@ -141,9 +151,36 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "clock" => What::ClockSet { since: words.number()?, by_ms: words.number()? },
         "rollback" => What::Rollback { since: words.number()? },
         "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
-        _ => return None,
+        word => return read_flow(word, words).map(|what| Event { at, pid, what }),
     };
     Some(Event { at, pid, what })
+}
+
+/// Reads what is known of the lane, the limits and the prerequisites of a task.
+fn read_flow(word: &str, words: &mut Words<'_>) -> Option<What> {
+    Some(match word {
+        "lane" => What::Lane {
+            task: words.number()?,
+            width: words.number()?,
+            if_dead: IfDead::read(words.0.next()?)?,
+            lane: words.text()?,
+        },
+        "limit" => {
+            What::Limited { task: words.number()?, cost: words.number()?, limit: words.text()? }
+        }
+        "after" => What::After {
+            task: words.number()?,
+            other: words.number()?,
+            until: Until::read(words.0.next()?)?,
+        },
+        "rule" => What::Rule {
+            interval_us: words.number()?,
+            burst: words.number()?,
+            max_working: words.number()?,
+            limit: words.text()?,
+        },
+        _ => return None,
+    })
 }
 
 /// Defines the word of each variant, for writing and reading.
@@ -162,5 +199,7 @@ macro_rules! words {
 }
 
 words!(How: Ok = "ok", Failed = "failed", Stopped = "stopped");
+words!(IfDead: Skip = "skip", Block = "block");
+words!(Until: Success = "success", End = "end");
 words!(Found: Success = "success", Dead = "dead", Cancelled = "cancelled",
     Forgotten = "forgotten", Live = "live");

@@ -8,19 +8,23 @@
 
 mod account;
 mod acts;
+mod after;
 mod biz;
 mod check;
 mod event;
+mod lanes;
+mod limits;
 mod line;
 mod log;
 mod operations;
+mod overlap;
 mod queues;
 mod repeat_reason;
 mod requests;
 mod verdict;
 
 pub use check::{Rules, check, check_events};
-pub use event::{Event, Found, How, What};
+pub use event::{Event, Found, How, IfDead, Until, What};
 pub use log::{HistoryLog, now_ns, read_history};
 pub use repeat_reason::Why;
 pub use verdict::Verdict;

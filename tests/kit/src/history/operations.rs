@@ -84,7 +84,9 @@ impl Checker<'_> {
     fn requeued(&self, requeue: &Request, told: u64, findings: &mut Findings) {
         let account = self.account;
         let runs = |at: &dyn Fn(&Execution) -> bool| account.executions.iter().any(at);
-        let may_be_stopped = account.cancels.may_come_within(requeue.asked, u64::MAX)
+        // A task that waits for others may wait again, and end before it runs.
+        let may_be_stopped = account.waits
+            || account.cancels.may_come_within(requeue.asked, u64::MAX)
             || account.deletes.may_come_within(requeue.asked, u64::MAX);
         if !runs(&|run| run.begun >= requeue.asked)
             && account.found.is_some()
@@ -94,7 +96,7 @@ impl Checker<'_> {
             findings.add(self.task, "was requeued, and never ran again");
         }
         let was_cancelled = account.cancels.may_come_within(0, told);
-        if !was_cancelled && !runs(&|run| run.begun <= told) {
+        if !was_cancelled && !account.waits && !runs(&|run| run.begun <= told) {
             findings.add(self.task, "was requeued, though it was neither dead nor cancelled");
         }
     }

@@ -14,7 +14,7 @@ struct Asked {
     resumes: Requests,
 }
 
-/// The requests for all queues, by queue name.
+/// The requests for all queues and limits, by name.
 #[derive(Debug, Default)]
 pub(super) struct Queues(HashMap<String, Asked>);
 
@@ -40,14 +40,18 @@ impl Checker<'_> {
         let Some(invoked) = self.account.invoked else { return };
         let Some(run) = self.account.executions.first() else { return };
         let Some((queue, _)) = run.id.split_once('/') else { return };
-        let Some(Asked { pauses, resumes }) = queues.0.get(queue) else { return };
-        let claimed = pauses.answered(Effect::Done).any(|(pause, told)| {
-            told < invoked.at
-                && !resumes.may_come_within(pause.asked, run.begun)
-                && !self.acts.rolled_back(pause.asked, run.begun)
-        });
-        if claimed {
-            findings.add(self.task, "was claimed while its queue was paused");
+        let limits = self.account.limits.iter().map(|(name, _)| name.as_str());
+        let lane = self.account.lane.iter().map(|lane| lane.name.as_str());
+        for name in limits.chain(lane).chain([queue]) {
+            let Some(Asked { pauses, resumes }) = queues.0.get(name) else { continue };
+            let claimed = pauses.answered(Effect::Done).any(|(pause, told)| {
+                told < invoked.at
+                    && !resumes.may_come_within(pause.asked, run.begun)
+                    && !self.acts.rolled_back(pause.asked, run.begun)
+            });
+            if claimed {
+                findings.add(self.task, format!("was claimed while {name} was paused"));
+            }
         }
     }
 }

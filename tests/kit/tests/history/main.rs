@@ -4,6 +4,7 @@
 //! The first word of a line is a time in ms, and the second word is a process: 1 submits, 2 and 3
 //! work, and 4 is the nemesis.
 
+mod flows;
 mod operators;
 
 use std::fs;

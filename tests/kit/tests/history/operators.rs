@@ -104,16 +104,16 @@ fn nothing_is_claimed_from_a_queue_that_is_paused() {
         )
     };
     let paused = "10000 3 pause q\n10010 3 paused q\n";
-    is_bad(&format!("{}{paused}", life(10_020)), "while its queue was paused");
+    is_bad(&format!("{}{paused}", life(10_020)), "while q was paused");
     // The task may have been claimed before the pause.
     is_good(&format!("{}{paused}", life(10_005)));
     is_good(&format!("{}{}", life(10_020), paused.replace("pause q", "pause p")));
     is_good(&format!("{}10000 3 pause q\n", life(10_020)));
     is_good(&format!("{}{paused}10025 2 resume q\n", life(10_020)));
-    is_bad(&format!("{}{paused}10050 2 resume q\n", life(10_020)), "while its queue was paused");
+    is_bad(&format!("{}{paused}10050 2 resume q\n", life(10_020)), "while q was paused");
     is_good(&format!("{}{paused}10022 4 rollback 10005ms\n", life(10_020)));
     // An earlier resume may arrive late, but not that late.
     is_good(&format!("{}{paused}100 2 resume q\n", life(10_020)));
     let later = paused.replace("100", "300");
-    is_bad(&format!("{}{later}100 2 resume q\n", life(30_020)), "while its queue was paused");
+    is_bad(&format!("{}{later}100 2 resume q\n", life(30_020)), "while q was paused");
 }
