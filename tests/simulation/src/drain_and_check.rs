@@ -12,7 +12,10 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::calm::TRIAL;
 use crate::dump::dump;
 use crate::fault_plan::Fair;
+use crate::flow_limits::release;
 use crate::hostile::misrecorded;
+use crate::leftovers::Stuck;
+use crate::load::Load;
 use crate::nemesis::Nemesis;
 use crate::network::Network;
 use crate::queues::ALL;
@@ -45,7 +48,7 @@ const HELPER: Setup = Setup {
 /// stay do so, because earlier faults must have no effect. Returns the helper.
 pub async fn drain(
     world: &Arc<World>,
-    shared: &Shared,
+    (shared, load): (&Shared, Load),
     (nemesis, stays): (&mut Nemesis, impl Fn(&Setup) -> bool),
 ) -> Member {
     let network = &world.network;
@@ -63,10 +66,14 @@ pub async fn drain(
     }
     // A store that was rolled back may have limits and pauses again.
     release_all(client.broker()).await;
+    if load == Load::Flows {
+        release(client.broker(), world.queues.names(), &network.journal).await;
+    }
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
     let mut helper = world.worker(HELPER);
     let begun = Instant::now();
     let deadline = begun + DRAINS_WITHIN;
+    let mut is_known_stuck = false;
     while let Some(left) = is_left(world, &client).await {
         if Instant::now() > deadline {
             network.complain(format!("does not become empty: {left}"));
@@ -74,8 +81,21 @@ pub async fn drain(
         }
         // In the end, tasks give up whose prerequisites were never stored.
         let ahead_ms = if begun.elapsed() < DRAINS_WITHIN / 3 { 0 } else { GIVE_UP_MS };
+        if load == Load::Flows && ahead_ms > 0 {
+            let stuck = Stuck { world, client: &client };
+            if !is_known_stuck {
+                is_known_stuck = true;
+                stuck.expect_reasons().await;
+            }
+            stuck.unblock_lanes().await;
+            if begun.elapsed() > DRAINS_WITHIN / 2 {
+                stuck.cancel_blocked().await;
+            }
+        }
         relay::turn(&client, world.queues.names(), ahead_ms).await;
-        sleep(CHECK_EVERY).await;
+        // Tasks of flows wait for one another, so the drain takes long, and many looks cost time.
+        let is_long = load == Load::Flows && begun.elapsed() > DRAINS_WITHIN / 18;
+        sleep(if is_long { 8 * CHECK_EVERY } else { CHECK_EVERY }).await;
         if helper.main.is_finished() {
             helper = world.worker(HELPER);
         }

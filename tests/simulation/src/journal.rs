@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use optimus_testkit::history::{Event, How, What};
+use optimus_testkit::history::{Event, How, IfDead, What};
 use tokio::time::Instant;
 
 /// The time of the first event. It is not zero, because the checker looks back from the first
@@ -25,6 +25,8 @@ struct Written {
     events: Vec<Event>,
     /// How often the handler of each task has begun.
     begun: HashMap<u64, u32>,
+    /// The number of each task whose id is known.
+    numbers: HashMap<String, u64>,
 }
 
 impl Journal {
@@ -54,6 +56,9 @@ impl Journal {
         let mut written = self.written();
         if let What::Begin { task, .. } = &what {
             *written.begun.entry(*task).or_default() += 1;
+        }
+        if let What::Begin { task, id, .. } | What::Acked { task, id } = &what {
+            written.numbers.insert(id.clone(), *task);
         }
         let event = Event { at, pid: process, what };
         if self.loud.load(Ordering::Relaxed) {
@@ -95,6 +100,20 @@ impl Journal {
     pub fn was_rolled_back(&self) -> bool {
         let back = |event: &Event| matches!(event.what, What::Rollback { .. });
         self.written().events.iter().any(back)
+    }
+
+    /// Returns the number of the task with this id.
+    pub(crate) fn number_of(&self, id: &str) -> Option<u64> {
+        self.written().numbers.get(id).copied()
+    }
+
+    /// Returns whether the task keeps its lane if it dies.
+    pub(crate) fn blocks_a_lane(&self, number: u64) -> bool {
+        let blocks = |event: &Event| match event.what {
+            What::Lane { task, if_dead, .. } => task == number && if_dead == IfDead::Block,
+            _ => false,
+        };
+        self.written().events.iter().any(blocks)
     }
 
     /// Returns all events.

@@ -4,9 +4,10 @@
 //! In reading order: [`world`] is a store with all its processes, on one thread, and its
 //! [`queues`]. [`network`] and [`process_gate`] connect the processes to the store, and
 //! [`fault_plan`] decides about each [`exchange_fault`] there. [`script_probe`] observes each
-//! `redis.call` of each script, and [`script_coverage`] lists these calls. [`tasks`] and
-//! [`hostile`] contain the tasks. A [`user`] submits and operates, a [`nemesis`] causes harm, and
-//! [`drain_and_check`] removes faults, drains the queues and checks the run. [`calm`] then runs
+//! `redis.call` of each script, and [`script_coverage`] lists these calls. [`tasks`],
+//! [`flow_tasks`] and [`hostile`] contain the tasks. A [`user`] submits what the [`load`] of the
+//! run has, and operates, a [`nemesis`] causes harm, and [`drain_and_check`] removes faults, drains
+//! the queues and checks the run. With flows, there must be no [`leftovers`]. [`calm`] then runs
 //! plain tasks and checks shares. [`run`] does all of that from a seed. [`sweep`] causes one fault
 //! at each place of short scenes.
 //!
@@ -19,8 +20,12 @@ pub mod drain_and_check;
 pub mod dump;
 pub mod exchange_fault;
 pub mod fault_plan;
+mod flow_limits;
+pub mod flow_tasks;
 pub mod hostile;
 pub mod journal;
+pub mod leftovers;
+pub mod load;
 pub mod nemesis;
 pub mod network;
 pub mod process_gate;

@@ -9,6 +9,9 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::calm::trial;
 use crate::drain_and_check::{check_run, dismiss, drain};
 use crate::fault_plan::Rough;
+use crate::flow_limits::write_rules;
+use crate::leftovers::expect_none;
+use crate::load::Load;
 use crate::nemesis::{Nemesis, Plan};
 use crate::queues::Queues;
 use crate::tally::Tally;
@@ -50,13 +53,14 @@ pub fn run(seed: u64, voice: Voice) -> Outcome {
         if voice == Voice::Loud {
             world.network.be_loud();
         }
-        run_scene(&world, random).await;
+        let load = Load::of(seed, world.queues.names().len());
+        run_scene(&world, random, load).await;
         let (trace, tally) = (world.network.trace(), world.network.tally());
         Outcome { seed, trace, tally, wrong: world.network.wrong() }
     })
 }
 
-async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
+async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng, load: Load) {
     let network = &world.network;
     let fails_over = random.u8(..4) == 0;
     // Many workers share the polls of a queue, and their leases are longer while they are
@@ -74,10 +78,14 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
     if plan.fails_over {
         network.keep_copies();
     }
+    if load == Load::Flows {
+        write_rules(&network.journal, world.queues.names());
+    }
     let shared = Arc::new(Shared::default());
     let (users, acts) = (random.usize(1..4), random.u32(20..80));
-    let users: Vec<JoinHandle<()>> =
-        (0..users).map(|at| enlist(world, &shared, (at as u64, acts, random.fork()))).collect();
+    let users: Vec<JoinHandle<()>> = (0..users)
+        .map(|at| enlist(world, &shared, (at as u64, acts, random.fork()), load))
+        .collect();
     let mut nemesis = Nemesis::new(world.clone(), plan, random.fork());
     nemesis.run(Instant::now() + Duration::from_secs(random.u64(4..20))).await;
     network.set_fault_plan(crate::fault_plan::Fair);
@@ -92,11 +100,14 @@ async fn run_scene(world: &Arc<World>, mut random: fastrand::Rng) {
         network.complain("a user's call does not end");
     }
     // Workers that do not know every task could delay the other workers.
-    let helper = drain(world, &shared, (&mut nemesis, |setup| setup.knows_all)).await;
+    let helper = drain(world, (&shared, load), (&mut nemesis, |setup| setup.knows_all)).await;
     let running = || nemesis.processes().chain([(helper.process, helper.setup)]).collect();
     trial(world, running, random).await;
     dismiss(world, &mut nemesis, helper).await;
     check_run(world).await;
+    if load == Load::Flows {
+        expect_none(world);
+    }
 }
 
 /// Starts a user in its own process. If the user can't connect, it starts again.
@@ -104,12 +115,14 @@ fn enlist(
     world: &Arc<World>,
     shared: &Arc<Shared>,
     (at, acts, random): (u64, u32, fastrand::Rng),
+    load: Load,
 ) -> JoinHandle<()> {
     let (process, shared, all) = (world.next_process(), shared.clone(), world.clone());
     world.spawn(process, async move {
         let client = all.client_at_last(process).await;
         let (network, queues, next) = (all.network.clone(), all.queues.clone(), at * NUMBERS);
-        let user = User { client, process, network, shared, queues, random, next, poisons: 1 };
+        let poisons = 1;
+        let user = User { client, process, network, shared, queues, random, next, poisons, load };
         user.run(acts).await;
     })
 }

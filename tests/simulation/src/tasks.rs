@@ -256,11 +256,23 @@ impl Run {
         }
     }
 
+    /// Complains unless the task has succeeded with that fence.
+    pub(crate) fn expect_result(&self, of: u64, fence: u64) {
+        if !self.desk.network.journal.ended_well(of, fence) {
+            self.complain(&format!("takes the result {fence} of no attempt of task {of}"));
+        }
+    }
+
+    /// Reports a broken promise.
+    pub(crate) fn complain(&self, what: &str) {
+        self.desk.network.complain(format!("task {} {what}", self.number));
+    }
+
     pub(crate) async fn hang(&self) {
         std::future::pending::<()>().await;
     }
 
-    fn end(mut self, how: How) {
+    pub(crate) fn end(mut self, how: How) {
         self.how = how;
     }
 

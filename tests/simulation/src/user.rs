@@ -1,9 +1,13 @@
 //! A program that submits tasks, waits for some of them, and operates on others: [`User`].
 
 mod cancel;
+mod chains;
 mod delete;
+mod gates;
+mod groups;
 mod pause;
 mod requeue;
+mod shaped;
 mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::hostile::{Hostile, Place};
+use crate::load::{FlowsKnown, Load};
 use crate::network::Network;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Mute, Poison, Rare, Work};
@@ -34,6 +39,7 @@ pub struct Shared {
     known: Mutex<Vec<(u64, TaskId)>>,
     /// The waits for results: the process, the task and the wait.
     waits: Mutex<Vec<(u32, u64, JoinHandle<()>)>>,
+    flows: FlowsKnown,
 }
 
 impl Shared {
@@ -65,6 +71,8 @@ pub struct User {
     pub next: u64,
     /// The number of tasks that kill their workers and that the user may still submit.
     pub poisons: u32,
+    /// What the user submits.
+    pub load: Load,
 }
 
 impl User {
@@ -90,6 +98,9 @@ impl User {
     }
 
     async fn act(&mut self) {
+        if self.load == Load::Flows && self.random.u8(..3) > 0 {
+            return self.act_in_flows().await;
+        }
         match self.random.u8(..42) {
             0..22 => self.submit_one().await,
             22..26 => self.submit_batch().await,
@@ -101,6 +112,20 @@ impl User {
             40.. => self.submit_mute().await,
             35 if self.poisons > 0 => self.submit_poison().await,
             _ => self.inspect().await,
+        }
+    }
+
+    async fn act_in_flows(&mut self) {
+        match self.random.u8(..24) {
+            0..10 => self.submit_shaped().await,
+            10..13 => self.keep_promise().await,
+            13..15 => self.submit_chain().await,
+            15..18 => self.submit_group().await,
+            18 => self.add_members().await,
+            19 => self.cancel_group().await,
+            20..22 => self.delete_some().await,
+            22 => self.borrow_permit().await,
+            _ => self.operate_gate().await,
         }
     }
 
@@ -272,6 +297,12 @@ impl User {
     async fn cancel(&mut self) {
         if let Some((task, id)) = self.some_task() {
             self.cancel_task(task, &id).await;
+        }
+    }
+
+    async fn delete_some(&mut self) {
+        if let Some(task) = self.some_task() {
+            self.delete_tasks(&[task]).await;
         }
     }
 

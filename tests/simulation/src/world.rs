@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::flow_tasks::{Link, Total};
 use crate::hostile::{Hostile, Unclonable};
 use crate::journal::Journal;
 use crate::network::Network;
@@ -202,6 +203,8 @@ impl World {
                     .task_type::<Poison>()
                     .task_type::<Neighbour>()
                     .task_type::<Mute>()
+                    .task_type::<Link>()
+                    .task_type::<Total>()
                     .task_type::<Hostile>()
                     .data(Unclonable)
                     .data(desk);

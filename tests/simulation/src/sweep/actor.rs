@@ -6,6 +6,7 @@ use std::time::Duration;
 use optimus_core::{Call, Submit, TaskHandle};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::load::Load;
 use crate::tasks::{Kind, Work};
 use crate::user::{Shared, User};
 use crate::world::World;
@@ -27,7 +28,8 @@ impl Actor {
         let random = fastrand::Rng::with_seed(1);
         let (next, poisons) = (0, 0);
         let queues = world.queues.clone();
-        let user = User { client, process, network, shared, queues, random, next, poisons };
+        let load = Load::Plain;
+        let user = User { client, process, network, shared, queues, random, next, poisons, load };
         Self { user, world }
     }
 

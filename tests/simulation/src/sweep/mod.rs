@@ -25,6 +25,7 @@ pub use self::scene::Scene;
 use crate::drain_and_check::{check_run, dismiss, drain};
 use crate::exchange_fault::{Fault, Silence};
 use crate::fault_plan::{FaultPlan, Once};
+use crate::load::Load;
 use crate::nemesis::{Nemesis, Plan};
 use crate::run::{Outcome, Voice};
 use crate::script_probe::Probe;
@@ -122,7 +123,7 @@ async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
     }
     let exchanges = world.network.exchanges();
     // A task that waits for a stop request receives it here.
-    let helper = drain(world, &shared, (&mut nemesis, |_| false)).await;
+    let helper = drain(world, (&shared, Load::Plain), (&mut nemesis, |_| false)).await;
     dismiss(world, &mut nemesis, helper).await;
     check_run(world).await;
     scene.check(world);

@@ -61,7 +61,7 @@ impl User {
         self.keep_wait(number, wait);
     }
 
-    fn keep_wait(&self, number: u64, wait: JoinHandle<()>) {
+    pub(super) fn keep_wait(&self, number: u64, wait: JoinHandle<()>) {
         let mut waits = self.shared.waits.lock().unwrap_or_else(PoisonError::into_inner);
         waits.push((self.process, number, wait));
     }
