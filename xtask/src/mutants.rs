@@ -17,16 +17,16 @@ use tree::Tree;
 
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
-    usage: "mutants [NAME…]",
+    usage: "mutants [NAME…] [--part I/N]",
     about: "Plant known bugs of queues, one by one, and check that the tests find each bug.",
-    run: |names| mutants(&names),
+    run: |args| mutants(&args),
 };
 
 /// The folder of the mutants, relative to the root.
 const FOLDER: &str = "tests/mutants";
 
-fn mutants(names: &[String]) -> anyhow::Result<bool> {
-    let mutants = chosen(names)?;
+fn mutants(args: &[String]) -> anyhow::Result<bool> {
+    let mutants = chosen(args)?;
     let redis_server = redis::find_or_install()?;
     let tree = Tree::make()?;
 
@@ -55,15 +55,63 @@ fn mutants(names: &[String]) -> anyhow::Result<bool> {
     Ok(killed == mutants.len())
 }
 
-/// Returns the mutants with these names, or all mutants if there are no names.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<Mutant>> {
-    let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
-    if names.is_empty() {
-        return Ok(all);
+/// Returns the mutants with these names, or all mutants if there are no names, and of these the
+/// part that `--part I/N` names.
+fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
+    let (mut names, mut part) = (Vec::new(), (1, 1));
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "--part" {
+            part = read_part(args.next().map_or("", String::as_str))?;
+        } else {
+            names.push(arg);
+        }
     }
+    let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
     let find = |name: &String| {
         let found = all.iter().find(|mutant| mutant.name == *name).cloned();
         found.with_context(|| format!("{FOLDER}/{name}.patch does not exist"))
     };
-    names.iter().map(find).collect()
+    let named: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
+    let all = if named.is_empty() { all } else { named };
+    Ok(part_of(all, part))
+}
+
+/// Reads a part such as `2/4`: the second of four.
+fn read_part(text: &str) -> anyhow::Result<(usize, usize)> {
+    let read = || {
+        let (part, parts) = text.split_once('/')?;
+        let (part, parts): (usize, usize) = (part.parse().ok()?, parts.parse().ok()?);
+        (1..=parts).contains(&part).then_some((part, parts))
+    };
+    read().with_context(|| format!("--part needs a part such as 2/4, not {text:?}"))
+}
+
+/// Returns every n-th item, so that the parts take about the same time: neighbours in the alphabet
+/// are often killed by the same tests.
+fn part_of<T>(all: Vec<T>, (part, parts): (usize, usize)) -> Vec<T> {
+    all.into_iter().skip(part - 1).step_by(parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_together_are_all_mutants() {
+        let all: Vec<u32> = (0..10).collect();
+        assert_eq!(part_of(all.clone(), (1, 1)), all);
+        let mut parts: Vec<u32> =
+            (1..=4).flat_map(|part| part_of(all.clone(), (part, 4))).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, all);
+    }
+
+    #[test]
+    fn a_part_is_a_number_of_a_number() {
+        assert_eq!(read_part("2/4").ok(), Some((2, 4)));
+        for wrong in ["", "2", "0/4", "5/4", "a/b", "1/0"] {
+            assert!(read_part(wrong).is_err(), "{wrong}");
+        }
+    }
 }
