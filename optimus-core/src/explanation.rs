@@ -11,6 +11,9 @@ use crate::{
     id::{TaskId, WorkerId},
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
+    obstacle_text::{
+        ended_text, holders_text, limit_text, other_tasks, prerequisite_text, ready_tasks, tasks,
+    },
     state::{AttemptError, TaskState},
 };
 
@@ -292,77 +295,6 @@ impl fmt::Display for Obstacle {
             Self::NotRegistered => f.write_str("the worker is not registered in the queue"),
         }
     }
-}
-
-/// Prints a number of tasks and what they do.
-fn tasks(count: u64, one: &str, many: &str) -> String {
-    match count {
-        0 => format!("no task {one}"),
-        1 => format!("1 task {one}"),
-        _ => format!("{count} tasks {many}"),
-    }
-}
-
-fn other_tasks(count: u64) -> String {
-    match count {
-        0 => "no other task".into(),
-        1 => "1 other task".into(),
-        _ => format!("{count} other tasks"),
-    }
-}
-
-fn ready_tasks(count: u64) -> String {
-    if count == 1 { "1 ready task is".into() } else { format!("{count} ready tasks are") }
-}
-
-fn ended_text(
-    state: TaskState,
-    error: Option<&AttemptError>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    write!(f, "the task has ended: it is {state}")?;
-    if let Some(error) = error {
-        write!(f, " ({}): {}", error.reason, error.message)?;
-    }
-    match state {
-        TaskState::Success => Ok(()),
-        _ => f.write_str("; requeue it to run it again"),
-    }
-}
-
-fn prerequisite_text(found: &PrerequisiteDetails) -> String {
-    let PrerequisiteDetails { prerequisite, state, group, .. } = found;
-    if let Some(group) = group {
-        return format!("the group {prerequisite} has ended: {group}");
-    }
-    let state = match state {
-        TaskState::Forgotten => "which was not submitted, or is no longer known".to_owned(),
-        TaskState::Dead | TaskState::Cancelled => format!("which is {state}: requeue it"),
-        state => format!("which is {state}"),
-    };
-    format!("{prerequisite} has succeeded, {state}")
-}
-
-fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if holders.is_empty() {
-        return f.write_str("no task holds the lane, which is about to change");
-    }
-    let ids: Vec<String> = holders.iter().map(TaskId::to_string).collect();
-    write!(f, "the lane is held by {}", ids.join(", "))
-}
-
-fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "{}: ", gate.gate)?;
-    if let Some(shut) = &gate.shut {
-        return write!(f, "{shut}");
-    }
-    if let Some(rate) = gate.limit.rate_limit() {
-        write!(f, "{rate}, {} may start now; ", gate.tokens.unwrap_or(0))?;
-    }
-    if let Some(most) = gate.limit.max_working_limit() {
-        write!(f, "{} of {most} run; ", gate.working)?;
-    }
-    f.write_str(&tasks(gate.waiting, "waits", "wait"))
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ mod layer;
 mod layers;
 mod lease;
 mod limit;
+mod obstacle_text;
 mod operator_answers;
 mod options;
 mod page_cursor;

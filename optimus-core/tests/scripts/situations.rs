@@ -15,7 +15,15 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ),
     (
         "claim",
-        &["one", "all", "limited one", "limited all", "resized all", "gathered one", "gathered all"],
+        &[
+            "one",
+            "all",
+            "limited one",
+            "limited all",
+            "resized all",
+            "gathered one",
+            "gathered all",
+        ],
     ),
     ("collect", &["gathered, all", "gathered, one", "gathered, none"]),
     (

@@ -332,9 +332,7 @@ impl World {
             "fail" => {
                 let outcome = match situation {
                     "retry" | "limited, retry" | "limited, shut" | "resized, retry"
-                    | "gathered, retry" => {
-                        FailureOutcome::Retry(ms(1))
-                    }
+                    | "gathered, retry" => FailureOutcome::Retry(ms(1)),
                     "dead" => FailureOutcome::Dead,
                     _ => FailureOutcome::Cancelled,
                 };
