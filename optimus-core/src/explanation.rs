@@ -12,7 +12,8 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        ended_text, holders_text, limit_text, other_tasks, prerequisite_text, ready_tasks, tasks,
+        cycle_text, ended_text, holders_text, limit_text, other_tasks, prerequisite_text,
+        prerequisites_text, ready_tasks, tasks,
     },
     state::{AttemptError, TaskState},
 };
@@ -226,20 +227,14 @@ impl fmt::Display for Obstacle {
             Self::Prerequisite(found) => {
                 write!(f, "it waits until {}", prerequisite_text(found))
             }
-            Self::Cycle { path } => {
-                let path: Vec<String> = path.iter().map(ToString::to_string).collect();
-                let path = path.join(", which waits for ");
-                write!(
-                    f,
-                    "it waits for itself: it waits for {path}, which waits for it; cancel one"
-                )
-            }
+            Self::Cycle { path } => cycle_text(path, f),
             Self::Origin { through: 1, prerequisite } => {
                 write!(f, "that task waits until {}", prerequisite_text(prerequisite))
             }
             Self::Origin { through, prerequisite } => {
                 let text = prerequisite_text(prerequisite);
-                write!(f, "that task waits, through {} others, until {text}", through - 1)
+                let others = other_tasks(u64::from(through - 1));
+                write!(f, "that task waits, through {others}, until {text}")
             }
             Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
             Self::LostMember(lost) => lost.fmt(f),
@@ -252,15 +247,7 @@ impl fmt::Display for Obstacle {
             Self::NothingReady { blocked } => {
                 write!(f, "no task is ready; {} blocked", tasks(*blocked, "is", "are"))
             }
-            Self::Prerequisites { waiting, unmet } => {
-                write!(f, "{} for prerequisites", tasks(*waiting, "waits", "wait"))?;
-                let mut join = ":";
-                for found in unmet {
-                    write!(f, "{join} until {}", prerequisite_text(found))?;
-                    join = ";";
-                }
-                Ok(())
-            }
+            Self::Prerequisites { waiting, unmet } => prerequisites_text(*waiting, unmet, f),
             Self::WaitingLane(LaneDetails { key, waiting, holders, .. }) => {
                 write!(f, "lane {key}: {}; ", tasks(*waiting, "waits", "wait"))?;
                 holders_text(holders, f)

@@ -62,6 +62,28 @@ pub(crate) fn prerequisite_text(found: &PrerequisiteDetails) -> String {
     format!("{prerequisite} has succeeded, {state}")
 }
 
+/// Prints how many tasks wait for prerequisites, and for which.
+pub(crate) fn prerequisites_text(
+    waiting: u64,
+    unmet: &[PrerequisiteDetails],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "{} for prerequisites", tasks(waiting, "waits", "wait"))?;
+    let mut join = ":";
+    for found in unmet {
+        write!(f, "{join} until {}", prerequisite_text(found))?;
+        join = ";";
+    }
+    Ok(())
+}
+
+/// Prints the way on which a task waits for itself.
+pub(crate) fn cycle_text(path: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let path: Vec<String> = path.iter().map(ToString::to_string).collect();
+    let path = path.join(", which waits for ");
+    write!(f, "it waits for itself: it waits for {path}, which waits for it; cancel one")
+}
+
 /// Prints who holds a lane.
 pub(crate) fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if holders.is_empty() {

@@ -72,9 +72,9 @@ fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
         let found = all.iter().find(|mutant| mutant.name == *name).cloned();
         found.with_context(|| format!("{FOLDER}/{name}.patch does not exist"))
     };
-    let named: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
-    let all = if named.is_empty() { all } else { named };
-    Ok(part_of(all, part))
+    let chosen: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
+    let chosen = if chosen.is_empty() { all } else { chosen };
+    Ok(part_of(chosen, part))
 }
 
 /// Reads a part such as `2/4`: the second of four.

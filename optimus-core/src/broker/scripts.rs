@@ -25,9 +25,9 @@ impl fmt::Debug for Script {
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
 /// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
 /// wait for others. Includes after `within` are inside another such function: `limited`, which a
-/// claim needs if tasks wait for limits, `gathered`, if tasks run together, and `walking`, for tasks
-/// that may wait for themselves. All that is inside braces is inside the function `rare`. So a
-/// usual call does not create these functions either.
+/// claim needs if tasks wait for limits, `gathered`, if tasks run together, and `walking`, if tasks
+/// may wait for themselves. All that is inside braces is inside the function `rare`. So a usual
+/// call does not create these functions either.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]

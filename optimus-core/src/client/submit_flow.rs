@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
+
 use super::{
     Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, part_ids::name_steps,
     submit_all::Bulk, submit_batches::Answer,
@@ -38,15 +40,22 @@ impl Client {
     /// held by another task; then nothing of the flow is stored. After an
     /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one is
     /// not, the others stay Blocked and don't run.
-    pub async fn submit_flow<'a, F>(&self, flow: F) -> Result<FlowHandle<F::Output>, Error>
+    // Boxed, because the compiler can't always see that a future that names the flow is `Send`.
+    pub fn submit_flow<'f, 'a: 'f, F>(
+        &'f self,
+        flow: F,
+    ) -> BoxFuture<'f, Result<FlowHandle<F::Output>, Error>>
     where
-        F: IntoFlow<'a, Input: Begins>,
+        F: IntoFlow<'a, Input: Begins, Output: 'f>,
     {
-        self.submit_stages(flow.into_flow().stages).await
+        Box::pin(self.submit_stages(flow.into_flow().stages))
     }
 
     /// Submits the stages of a flow, the last of which returns `T`.
-    async fn submit_stages<T>(&self, mut stages: Vec<Stage<'_>>) -> Result<FlowHandle<T>, Error> {
+    pub(crate) async fn submit_stages<T>(
+        &self,
+        mut stages: Vec<Stage<'_>>,
+    ) -> Result<FlowHandle<T>, Error> {
         let repeats = name_steps(&mut stages);
         let mut links = link(stages, None)?;
         keep_outcomes(&mut links);

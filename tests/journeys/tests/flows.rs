@@ -12,7 +12,7 @@ use common::{
     },
 };
 use optimus_core::{
-    Backoff, BoxError, Due, Layer, PrerequisiteFailure, StepHandle, Submission, TaskState,
+    Backoff, BoxError, Due, Layer, PrerequisiteFailure, StepHandle, Submission, TaskState, group,
 };
 
 const NOW: Backoff = Backoff::Fixed { wait: Duration::from_millis(1), jitter: 0.0 };
@@ -37,6 +37,23 @@ on_both! {
         let text = fill(7).then(length);
         let handle = bench.client.submit_flow(text).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
+        crew.worker.stop().await;
+    }
+
+    async fn a_spawned_task_submits_any_flow(bench: Bench) {
+        let crew = Crew::of(&bench);
+        let client = bench.client.clone();
+        let submits = tokio::spawn(async move {
+            let chain = client.submit_flow(number(1).then(plus(10))).await.unwrap();
+            let members: Vec<_> = (0..3).map(|index| number(index).then(plus(1))).collect();
+            let group = client.submit_flow(group(members)).await.unwrap();
+            let calls = client.submit_flow(number(7)).await.unwrap();
+            (chain, group, calls)
+        });
+        let (chain, group, call) = submits.await.unwrap();
+        assert_eq!(chain.result_within(SOON).await.unwrap(), 11);
+        group.result_within(SOON).await.unwrap();
+        assert_eq!(call.result_within(SOON).await.unwrap(), 7);
         crew.worker.stop().await;
     }
 

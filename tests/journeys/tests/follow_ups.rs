@@ -152,18 +152,16 @@ fn an_installed_client_counts_outside_of_handlers_and_in_those_of_its_own_store(
 async fn a_scope_leads_to_its_client_and_not_into_the_handlers_of_workers() {
     let (one, other) = (Bench::on_memory().await, Bench::on_memory().await);
     let call = || Double { number: 4 }.call();
-    let (first, second, running) = one
-        .client
-        .scope(async {
-            let first = call().perform_async().await.unwrap();
-            let second = other.client.scope(call().perform_async()).await.unwrap();
-            let (worker, _) = start(&other);
-            let chain = Chain { left: 1, from: From::Async }.call();
-            let chain = other.client.submit(chain).await.unwrap();
-            assert_eq!(chain.result_within(PATIENCE).await.unwrap(), 1);
-            (first, second, worker)
-        })
-        .await;
+    let submits = async {
+        let first = call().perform_async().await.unwrap();
+        let second = other.client.scope(call().perform_async()).await.unwrap();
+        let (worker, _) = start(&other);
+        let chain = Chain { left: 1, from: From::Async }.call();
+        let chain = other.client.submit(chain).await.unwrap();
+        assert_eq!(chain.result_within(PATIENCE).await.unwrap(), 1);
+        (first, second, worker)
+    };
+    let (first, second, running) = Box::pin(one.client.scope(submits)).await;
     let knows = async |bench: &Bench, handle: &TaskHandle<i64>| {
         bench.client.inspector().get(handle.id()).await.unwrap().is_some()
     };

@@ -59,12 +59,12 @@ impl Case {
 
     /// Whether an operator must requeue the first step, and then the members of the inner group,
     /// which are cancelled with it and have the policy to wait.
-    fn waits_twice(&self) -> bool {
+    fn waits_twice(self) -> bool {
         let cancels = matches!(self.outer, Some(Cancel | Run));
         cancels && self.inner == Some(Wait) && self.fails == Place::FirstStep
     }
 
-    fn end(&self) -> End {
+    fn end(self) -> End {
         let outer = self.outer.unwrap_or(Wait);
         // A group in a member of a group that does not wait takes the policy Cancel.
         let inner = self.inner.unwrap_or(if outer == Wait { Wait } else { Cancel });

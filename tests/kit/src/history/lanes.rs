@@ -42,11 +42,13 @@ fn turns(history: &History<'_>, runs: &[Run<'_>], what: &str, findings: &mut Fin
             continue;
         };
         if let Some(before) = last.insert(run.task, run) {
-            let (since, until) = (before.run.begun, run.run.begun);
+            let (since, until) = (before.execution.begun, run.execution.begun);
             let came_back = run.account.requeues.possible().any(|requeue| requeue.asked <= until);
             let is_clear = !came_back
                 && !history.acts.rolled_back(since, until)
-                && ![before.run, run.run, other.run].iter().any(|run| history.may_begin_late(run));
+                && ![before.execution, run.execution, other.execution]
+                    .iter()
+                    .any(|run| history.may_begin_late(run));
             if is_clear {
                 let task = other.task;
                 findings.add(task, format!("began between attempts of {} in {what}", run.task));
@@ -101,10 +103,10 @@ fn blocks(
         let (true, true, Some(last)) = (blocks, is_dead, last) else { continue };
         let mut moved = account.requeues.possible().chain(account.deletes.possible());
         let after = runs.iter().find(|run| {
-            run.run.begun > last.begun
+            run.execution.begun > last.begun
                 && run.task != *dead
-                && !history.may_begin_late(run.run)
-                && !history.acts.rolled_back(last.begun, run.run.begun)
+                && !history.may_begin_late(run.execution)
+                && !history.acts.rolled_back(last.begun, run.execution.begun)
         });
         if let (None, Some(run)) = (moved.next(), after) {
             findings.add(run.task, format!("began though {dead} is dead and blocks {what}"));

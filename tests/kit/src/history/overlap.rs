@@ -9,16 +9,16 @@ use super::verdict::Findings;
 pub(super) struct Run<'a> {
     pub(super) task: u64,
     pub(super) account: &'a Account,
-    pub(super) run: &'a Execution,
+    pub(super) execution: &'a Execution,
 }
 
 /// Returns all executions of these tasks, by the times at which they began.
 pub(super) fn runs_of<'a>(tasks: impl IntoIterator<Item = (u64, &'a Account)>) -> Vec<Run<'a>> {
     let each = tasks.into_iter().flat_map(|(task, account)| {
-        account.executions.iter().map(move |run| Run { task, account, run })
+        account.executions.iter().map(move |execution| Run { task, account, execution })
     });
     let mut runs: Vec<Run<'a>> = each.collect();
-    runs.sort_by_key(|run| (run.run.begun, run.task));
+    runs.sort_by_key(|run| (run.execution.begun, run.task));
     runs
 }
 
@@ -32,13 +32,13 @@ pub(super) fn check(
 ) {
     let mut under_way: Vec<Run<'_>> = Vec::new();
     for run in runs {
-        let begun = run.run.begun;
-        under_way.retain(|other| until(history, other.run) > begun && other.task != run.task);
+        let begun = run.execution.begun;
+        under_way.retain(|other| until(history, other.execution) > begun && other.task != run.task);
         let kept = |other: &&Run<'_>| {
-            !history.may_be_taken_over(other.run, begun)
-                && !history.acts.rolled_back(other.run.begun, begun)
+            !history.may_be_taken_over(other.execution, begun)
+                && !history.acts.rolled_back(other.execution.begun, begun)
         };
-        if under_way.len() >= most && !history.may_begin_late(run.run) {
+        if under_way.len() >= most && !history.may_begin_late(run.execution) {
             let others: Vec<u64> = under_way.iter().filter(kept).map(|other| other.task).collect();
             if others.len() >= most {
                 findings.add(run.task, format!("began beside {others:?} in {what}"));

@@ -5,7 +5,7 @@ use optimus_testkit::history::What;
 use tokio::time::sleep;
 
 use super::User;
-use super::shaped::{GIVE_UP, until};
+use super::shaped::{GIVE_UP, until, work};
 use crate::flow_tasks::Link;
 
 impl User {
@@ -16,7 +16,7 @@ impl User {
         let policy = self.policy();
         let kind = self.flow_kind();
         let queue = self.queues.pick(&mut self.random).clone();
-        let mut flow: Flow<'static, u64> = self.work(numbers[0], kind, &queue).into_flow();
+        let mut flow: Flow<'static, u64> = work(numbers[0], kind, &queue).into_flow();
         self.invoke(numbers[0], None, 0);
         for pair in numbers.windows(2) {
             let (of, number) = (pair[0], pair[1]);
@@ -27,7 +27,7 @@ impl User {
                 flow.then(Link::after(number, of).queue(&queue).give_up_after(GIVE_UP))
             } else {
                 let kind = self.flow_kind();
-                flow.then(self.work(number, kind, &queue).give_up_after(GIVE_UP))
+                flow.then(work(number, kind, &queue).give_up_after(GIVE_UP))
             };
         }
         let flow = flow.on_prerequisite_failure(policy);

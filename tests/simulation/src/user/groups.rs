@@ -7,7 +7,7 @@ use optimus_core::{
 use optimus_testkit::history::What;
 
 use super::User;
-use super::shaped::{GIVE_UP, until};
+use super::shaped::{GIVE_UP, until, work};
 use crate::flow_tasks::{GoesOn, Link, Total};
 use crate::load::Known;
 use crate::tasks::{Kind, Work};
@@ -39,6 +39,17 @@ impl Planned {
     fn last(&self) -> u64 {
         self.link.unwrap_or(self.number)
     }
+
+    fn flow(&self) -> Flow<'static, u64> {
+        let Planned { number, kind, queue, link } = self;
+        let flow = work(*number, *kind, queue).into_flow();
+        match link {
+            Some(link) => flow
+                .then(Link::after(*link, *number).queue(queue))
+                .on_prerequisite_failure(PrerequisiteFailure::Cancel),
+            None => flow,
+        }
+    }
 }
 
 impl Plan {
@@ -50,6 +61,25 @@ impl Plan {
     /// The numbers of all tasks of the members.
     fn tasks(&self) -> Vec<u64> {
         self.members.iter().flat_map(|one| [Some(one.number), one.link]).flatten().collect()
+    }
+
+    fn flow(&self) -> Flow<'static, u64> {
+        let members: Vec<_> = self.members.iter().map(Planned::flow).collect();
+        let of = self.members.iter().map(Planned::last).collect();
+        let goes_on =
+            if self.policy == PrerequisiteFailure::Run { GoesOn::Yes } else { GoesOn::No };
+        let callback = Total::over(self.callback, of, goes_on)
+            .queue(&self.callback_queue)
+            .on_prerequisite_failure(self.callback_policy)
+            .give_up_after(GIVE_UP);
+        let group = group(members).id(self.id.clone()).on_member_failure(self.policy);
+        match self.first {
+            Some(first) => {
+                let first: Call<Work> = work(first, Kind::Lasts(5), &self.callback_queue);
+                first.then(group).then(callback)
+            }
+            None => group.then(callback),
+        }
     }
 }
 
@@ -70,36 +100,6 @@ impl User {
             callback: self.number(),
             callback_queue: self.queues.pick(&mut self.random).clone(),
             callback_policy: self.policy(),
-        }
-    }
-
-    fn member_flow(&self, member: &Planned) -> Flow<'static, u64> {
-        let Planned { number, kind, queue, link } = member;
-        let flow = self.work(*number, *kind, queue).into_flow();
-        match link {
-            Some(link) => flow
-                .then(Link::after(*link, *number).queue(queue))
-                .on_prerequisite_failure(PrerequisiteFailure::Cancel),
-            None => flow,
-        }
-    }
-
-    fn group_flow(&self, plan: &Plan) -> Flow<'static, u64> {
-        let members: Vec<_> = plan.members.iter().map(|member| self.member_flow(member)).collect();
-        let of = plan.members.iter().map(Planned::last).collect();
-        let goes_on =
-            if plan.policy == PrerequisiteFailure::Run { GoesOn::Yes } else { GoesOn::No };
-        let callback = Total::over(plan.callback, of, goes_on)
-            .queue(&plan.callback_queue)
-            .on_prerequisite_failure(plan.callback_policy)
-            .give_up_after(GIVE_UP);
-        let group = group(members).id(plan.id.clone()).on_member_failure(plan.policy);
-        match plan.first {
-            Some(first) => {
-                let first: Call<Work> = self.work(first, Kind::Lasts(5), &plan.callback_queue);
-                first.then(group).then(callback)
-            }
-            None => group.then(callback),
         }
     }
 
@@ -132,12 +132,12 @@ impl User {
     pub(super) async fn submit_group(&mut self) {
         let plan = self.plan_group();
         self.write_group(&plan);
-        let mut submitted = self.client.submit_flow(self.group_flow(&plan)).await;
+        let mut submitted = self.client.submit_flow(plan.flow()).await;
         if let Err(problem) = &submitted
             && may_go_again(problem)
             && self.random.bool()
         {
-            submitted = self.client.submit_flow(self.group_flow(&plan)).await;
+            submitted = self.client.submit_flow(plan.flow()).await;
         }
         let known = Known {
             id: plan.id.clone(),
@@ -146,12 +146,11 @@ impl User {
             callback: plan.callback_of(),
         };
         self.shared.flows.groups().push(known);
-        match submitted {
-            Ok(handle) => self.group_answered(&plan, handle),
-            Err(_) => {
-                self.write_undone(&plan.others());
-                self.write_undone(&plan.tasks());
-            }
+        if let Ok(handle) = submitted {
+            self.group_answered(&plan, handle);
+        } else {
+            self.write_undone(&plan.others());
+            self.write_undone(&plan.tasks());
         }
     }
 
@@ -191,7 +190,7 @@ impl User {
             self.write_counts(known.callback, member, known.policy);
         }
         let calls: Vec<Call<Work>> =
-            members.iter().map(|one| self.work(one.number, one.kind, &one.queue)).collect();
+            members.iter().map(|one| work(one.number, one.kind, &one.queue)).collect();
         let group = self.client.group::<u64>(known.id.clone()).on_member_failure(known.policy);
         let added = group.add(calls).await;
         if let Some(group) =

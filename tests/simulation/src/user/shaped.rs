@@ -56,21 +56,11 @@ impl User {
         }
     }
 
-    /// Returns a call of that kind whose attempts end soon.
-    pub(super) fn work(&self, number: u64, kind: Kind, queue: &QueueName) -> Call<Work> {
-        let call = Work::new(number, kind).queue(queue);
-        match kind {
-            Kind::Hangs => call.timeout(Duration::from_millis(400)).max_retry(1),
-            Kind::Fails(100) => call.max_retry(1),
-            _ => call,
-        }
-    }
-
     pub(super) async fn submit_shaped(&mut self) {
         let number = self.number();
         let queue = self.queues.pick(&mut self.random).clone();
         let kind = self.flow_kind();
-        let mut call = self.work(number, kind, &queue);
+        let mut call = work(number, kind, &queue);
         if self.random.u8(..2) == 0 {
             call = self.wait_for_others(number, call);
         }
@@ -88,7 +78,7 @@ impl User {
             return self.submit_shaped().await;
         };
         let kind = self.flow_kind();
-        let call = self.work(number, kind, &queue);
+        let call = work(number, kind, &queue);
         let call = match name {
             Prerequisite::Task(id) => call.id(id),
             Prerequisite::Key { biz_id, .. } => call.biz_id(biz_id).outcome_ttl(OUTCOME_TTL),
@@ -195,4 +185,14 @@ impl User {
 /// What one that waits with this policy can expect when it begins.
 pub(super) fn until(policy: PrerequisiteFailure) -> Until {
     if policy == PrerequisiteFailure::Run { Until::End } else { Until::Success }
+}
+
+/// Returns a call of that kind whose attempts end soon.
+pub(super) fn work(number: u64, kind: Kind, queue: &QueueName) -> Call<Work> {
+    let call = Work::new(number, kind).queue(queue);
+    match kind {
+        Kind::Hangs => call.timeout(Duration::from_millis(400)).max_retry(1),
+        Kind::Fails(100) => call.max_retry(1),
+        _ => call,
+    }
 }
