@@ -118,7 +118,8 @@ on_both! {
         };
         assert_eq!((next.state, prerequisite.state), (TaskState::Blocked, TaskState::Dead));
         let text = format!(
-            "that task waits, through 1 other task, until {} has succeeded, which is dead: requeue it",
+            "that task waits, through 1 other task, until {} has succeeded, which is dead: \
+             requeue it",
             steps[0]
         );
         assert!(why.to_string().contains(&text), "{why}");
