@@ -14,7 +14,7 @@
 --        <result>`, a member of a group here has ended · `end <state> <after> <reference>`, a task
 --        here has ended, and those who wait for it learn of it; if they are many, those above the
 --        score `after`. A state is `success` · `dead` · `cancelled` · `forgotten`, it was deleted
---        or its result is gone · `void`, no requeue can mend it
+--        or its result is gone · `void`, no requeue can change it
 -- REPLY  OK, the last number that was applied, '1' if effects were posted
 -- REFUSE NEWER with the required number
 

@@ -1,7 +1,7 @@
 -- disband: cancels a group that has not ended, or removes a group
 --
--- Those who wait for the group learn that it was cancelled, which no requeue can mend. Its members
--- continue and no longer count; the client cancels them.
+-- Those who wait for the group learn that it was cancelled, which no requeue can change. Its
+-- members continue and no longer count; the client cancels them.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 `1` to remove it, else ''

@@ -6,8 +6,8 @@
 
 -- The mark of a prerequisite whose result is taken. It is always the first one.
 local TAKEN = 'z'
--- An end that no requeue can mend: a group was cancelled, or a task because of that. Those who wait
--- are cancelled, also if their policy is to wait.
+-- An end that no requeue can change: a group was cancelled, or a task because of that. Those who
+-- wait are cancelled, also if their policy is to wait.
 local VOID = 'void'
 -- A reference with more waiters than this many bytes has a zset.
 local TIE_BYTES_MAX = 1024

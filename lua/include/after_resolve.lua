@@ -11,7 +11,7 @@ local function has_succeeded(flow, id)
   return flow.succeeded[id] or redis.call('EXISTS', flow.base .. 'result:' .. id) == 1
 end
 
--- Whether a cancelled task ended because of what no requeue can mend.
+-- Whether a cancelled task ended because of what no requeue can change.
 local function is_void(flow, id)
   local _, _, flags = parts_of(redis.call('HGET', flow.base .. 'unmet_ended', id) or '')
   return string.find(flags, 'v', 1, true)

@@ -20,7 +20,7 @@ const RETIRED: [(&[&str], &str); 16] = [
     (&["by now"], "now, already"),
     (&["leave away", "left away"], "leave out"),
     (&["whoever", "thereby"], "anyone who, what"),
-    (&["lonely", "overheard", "witness", "tether", "weather"], "what the thing does"),
+    (&["crew", "lonely", "overheard", "witness", "tether", "weather"], "what the thing does"),
 ];
 
 /// The places where a retired word has another meaning: the place, the word, and that meaning.

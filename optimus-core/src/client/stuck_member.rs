@@ -1,5 +1,5 @@
 //! Finds the step for whose requeue a member waits: [`StuckMembers`]. Only a member that is a flow
-//! can wait so, and its group does not know of it.
+//! can wait in this way, and its group does not know of it.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 /// the stuck ones are left.
 const MEMBERS_MAX: usize = 64;
 
-/// What one who waits for a group knows of its members that are flows.
+/// What a caller that waits for a group knows of its members that are flows.
 pub(super) struct StuckMembers {
     has_flows: Option<bool>,
     look_at: Instant,

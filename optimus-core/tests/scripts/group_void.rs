@@ -1,4 +1,4 @@
-//! Ends that no requeue can mend, such as that of a group that was cancelled: those who wait are
+//! Ends that no requeue can change, such as that of a group that was cancelled: those who wait are
 //! cancelled in turn, also if their policy is to wait.
 
 use optimus_core::{

@@ -8,8 +8,8 @@ use std::time::Duration;
 use common::{
     Bench, Double, Gate,
     orders::{
-        Crew, LONG, Log, Reserve, SOON, asked, asked_of, becomes, counts, done, doomed, others_run,
-        reserve, ship, slow, start, state, submit,
+        LONG, Log, LoggedWorker, Reserve, SOON, asked, asked_of, becomes, counts, done, doomed,
+        others_run, reserve, ship, slow, start, state, submit,
     },
 };
 use optimus_core::{
@@ -19,7 +19,7 @@ use optimus_core::{
 
 on_both! {
     async fn a_task_that_comes_first_waits_for_its_prerequisite(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let second = submit(&bench, ship("o-17")).await;
         others_run(&bench).await;
         assert_eq!(state(&second).await, TaskState::Blocked);
@@ -28,34 +28,34 @@ on_both! {
         assert_eq!(state(&second).await, TaskState::Blocked, "another order");
         submit(&bench, reserve("o-17")).await;
         assert_eq!(done(&second).await, "o-17");
-        assert_eq!(crew.log.lines(), ["reserve o-18", "reserve o-17", "ship o-17"]);
+        assert_eq!(logged.log.lines(), ["reserve o-18", "reserve o-17", "ship o-17"]);
         assert_eq!(counts(&bench).await.blocked, 0);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_task_that_comes_after_the_end_of_its_prerequisite_starts(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         done(&submit(&bench, reserve("o-17")).await).await;
         assert_eq!(done(&submit(&bench, ship("o-17")).await).await, "o-17");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_task_that_comes_while_its_prerequisite_runs_waits_for_its_end(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let first = submit(&bench, slow("o-17")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let second = submit(&bench, ship("o-17")).await;
         others_run(&bench).await;
         assert_eq!(state(&second).await, TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         done(&second).await;
         done(&first).await;
-        assert_eq!(crew.log.lines(), ["reserve o-17", "ship o-17"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["reserve o-17", "ship o-17"]);
+        logged.worker.stop().await;
     }
 
     async fn a_task_waits_for_all_its_prerequisites_by_key_and_by_handle(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let known = submit(&bench, slow("o-1")).await;
         let reserved = |order: String, waits, dies| Reserve { order, waits, dies }.call();
         let call = ship("o-17").after(&known).after(known.id()).after(key(reserved, "o-2"));
@@ -65,10 +65,10 @@ on_both! {
         }
         others_run(&bench).await;
         assert_eq!(state(&last).await, TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         done(&last).await;
-        assert_eq!(crew.log.lines(), ["reserve o-17", "reserve o-2", "reserve o-1", "ship o-17"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["reserve o-17", "reserve o-2", "reserve o-1", "ship o-17"]);
+        logged.worker.stop().await;
     }
 
     async fn a_prerequisite_may_be_of_another_queue_with_workers_of_its_own(bench: Bench) {
@@ -90,20 +90,20 @@ on_both! {
     }
 
     async fn by_default_a_task_waits_until_its_dead_prerequisite_has_been_requeued(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let first = submit(&bench, doomed("o-17")).await;
         becomes(&first, TaskState::Dead).await;
         let second = submit(&bench, ship("o-17")).await;
         others_run(&bench).await;
         assert_eq!(state(&second).await, TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(first.id()).await.unwrap();
         done(&second).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_task_may_be_cancelled_with_its_prerequisite_and_says_which_one(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let cancels = |order| ship(order).on_prerequisite_failure(PrerequisiteFailure::Cancel);
         let early = submit(&bench, cancels("o-17")).await;
         let elsewhere = Key::of::<Reserve>("o-18").queue("stock");
@@ -121,8 +121,8 @@ on_both! {
             assert!(problem.is_cancelled() && problem.to_string().contains(names), "{problem}");
             assert_eq!(problem.attempt_error().unwrap().reason, Reason::Unmet);
         }
-        assert_eq!(crew.log.lines(), ["reserve o-18"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["reserve o-18"]);
+        logged.worker.stop().await;
     }
 
     async fn a_cancel_reaches_tasks_of_other_queues_at_once_and_without_a_worker(bench: Bench) {
@@ -171,18 +171,18 @@ on_both! {
     }
 
     async fn a_task_may_run_although_its_prerequisite_is_dead(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let runs = ship("o-17").on_prerequisite_failure(PrerequisiteFailure::Run);
         let second = submit(&bench, runs).await;
         others_run(&bench).await;
         assert_eq!(state(&second).await, TaskState::Blocked);
         submit(&bench, doomed("o-17")).await;
         done(&second).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_task_gives_up_and_says_what_it_waited_for(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let second = submit(&bench, ship("o-17").give_up_after(Duration::from_millis(50))).await;
         let problem = second.result_within(SOON).await.unwrap_err();
         let names = "it gave up: the prerequisite default/reserve with biz id \"o-17\"";
@@ -191,11 +191,11 @@ on_both! {
         assert_eq!(state(&second).await, TaskState::Dead);
         bench.client.requeue(second.id()).await.unwrap();
         done(&second).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_waiting_task_that_is_cancelled_does_not_run_later(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let unwanted = submit(&bench, ship("o-17")).await;
         unwanted.cancel().await.unwrap();
         assert_eq!(state(&unwanted).await, TaskState::Cancelled);
@@ -203,13 +203,13 @@ on_both! {
         assert!(problem.is_cancelled() && problem.attempt_error().is_none(), "{problem}");
         done(&submit(&bench, reserve("o-17")).await).await;
         others_run(&bench).await;
-        assert_eq!(crew.log.lines(), ["reserve o-17"]);
+        assert_eq!(logged.log.lines(), ["reserve o-17"]);
         assert_eq!(counts(&bench).await.blocked, 0);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_delay_continues_while_a_task_waits(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let short = ship("o-1").due(Due::In(Duration::from_millis(50)));
         let (short, far) =
             (submit(&bench, short).await, submit(&bench, ship("o-2").due(Due::In(LONG))).await);
@@ -220,22 +220,22 @@ on_both! {
         }
         done(&short).await;
         assert_eq!(state(&far).await, TaskState::Delayed);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_waiting_task_stops_no_lane_and_joins_its_own_afterwards(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let first = submit(&bench, ship("o-1").lane("carrier")).await;
         done(&submit(&bench, reserve("o-2").lane("carrier")).await).await;
         let holder = submit(&bench, slow("o-3").lane("carrier")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         done(&submit(&bench, reserve("o-1")).await).await;
         others_run(&bench).await;
         assert_eq!(state(&first).await, TaskState::Blocked, "by its lane");
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         done(&first).await;
         done(&holder).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_waiting_task_holds_its_biz_id(bench: Bench) {
@@ -246,7 +246,7 @@ on_both! {
     }
 
     async fn an_inspector_shows_what_a_task_waits_for(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let known = submit(&bench, doomed("o-1")).await;
         becomes(&known, TaskState::Dead).await;
         done(&submit(&bench, reserve("o-17")).await).await;
@@ -259,7 +259,7 @@ on_both! {
         assert_eq!(found, [(true, TaskState::Success), (false, dead), (false, unknown)]);
         let of_none = inspector.prerequisites(known.id()).await.unwrap();
         assert!(of_none.is_empty(), "{of_none:?}");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::{
     Bench,
     sums::{
-        Crew, SOON, Way, becomes, fill, in_a_way, length, note, number, plus, plus_in_a_way,
-        unfinished,
+        LoggedWorker, SOON, Way, becomes, fill, in_a_way, length, note, number, plus,
+        plus_in_a_way, unfinished,
     },
 };
 use optimus_core::{
@@ -29,7 +29,7 @@ impl Layer for Stamps {
 
 on_both! {
     async fn each_step_takes_the_result_of_the_one_before_it(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = number(1).then(plus(10)).then(plus(100));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 111);
@@ -37,11 +37,11 @@ on_both! {
         let text = fill(7).then(length);
         let handle = bench.client.submit_flow(text).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_spawned_task_submits_any_flow(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let client = bench.client.clone();
         let submits = tokio::spawn(async move {
             let chain = client.submit_flow(number(1).then(plus(10))).await.unwrap();
@@ -54,25 +54,25 @@ on_both! {
         assert_eq!(chain.result_within(SOON).await.unwrap(), 11);
         group.result_within(SOON).await.unwrap();
         assert_eq!(call.result_within(SOON).await.unwrap(), 7);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_whole_call_only_waits_for_the_step_before_it(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = in_a_way(1, Way::Waits).then(note("second")).then(number(3)).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         assert_eq!(unfinished(&bench, "default").await, 4);
-        assert!(crew.log.lines().is_empty());
-        crew.gate.open.hit();
+        assert!(logged.log.lines().is_empty());
+        logged.gate.open.hit();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 4);
-        assert_eq!(crew.log.lines(), ["second"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["second"]);
+        logged.worker.stop().await;
     }
 
     async fn steps_in_several_queues_hand_their_results_on(bench: Bench) {
-        let here = Crew::serving(&bench, ["default"]);
-        let there = Crew::serving(&bench, ["other"]);
+        let here = LoggedWorker::serving(&bench, ["default"]);
+        let there = LoggedWorker::serving(&bench, ["other"]);
         let flow = number(1).then(plus(10).queue("other")).then(plus(100)).then(plus(1000));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 1111);
@@ -81,7 +81,7 @@ on_both! {
     }
 
     async fn a_large_result_is_handed_on_within_a_queue_and_to_another_one(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         for queue in ["default", "other"] {
             for bytes in [10_000, 20_000, 1_000_000] {
                 let step = optimus_core::given(|| length(String::new())).take::<0>().queue(queue);
@@ -89,7 +89,7 @@ on_both! {
                 assert_eq!(handle.result_within(SOON).await.unwrap(), bytes as u64);
             }
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn every_step_keeps_the_options_of_its_call(bench: Bench) {
@@ -104,21 +104,21 @@ on_both! {
         assert_eq!(record.headers.get("tenant").unwrap(), "acme");
         assert_eq!(record.lane.unwrap().key, "a");
         assert_eq!(handle.id().queue().as_str(), "other");
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_step_that_fails_once_takes_its_argument_again(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = number(1).then(plus_in_a_way(5, Way::Fails).max_retry(1).backoff(NOW));
         let handle = bench.client.submit_flow(flow.then(plus(1))).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_dead_step_is_named_and_its_requeue_finishes_the_flow(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = number(1).then(plus_in_a_way(5, Way::Dies)).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let problem = handle.result_within(SOON).await.unwrap_err();
@@ -126,14 +126,14 @@ on_both! {
         assert_eq!(problem.attempt_error().unwrap().message, "no number");
         assert_eq!(problem.task_ids(), [handle.steps()[1].id().clone()]);
         becomes(&bench, handle.id(), TaskState::Blocked).await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(handle.steps()[1].id()).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 7);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn with_cancel_the_steps_after_a_dead_one_are_cancelled(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = in_a_way(1, Way::Dies).then(plus(1)).then(plus(1));
         let flow = flow.on_prerequisite_failure(PrerequisiteFailure::Cancel);
         let handle = bench.client.submit_flow(flow).await.unwrap();
@@ -141,31 +141,31 @@ on_both! {
         assert!(problem.is_dead() && problem.to_string().contains("step 1 of 3"), "{problem}");
         becomes(&bench, handle.id(), TaskState::Cancelled).await;
         becomes(&bench, handle.steps()[1].id(), TaskState::Cancelled).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_whole_call_may_run_although_the_step_before_it_is_dead(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let clean_up = note("cleaned up").on_prerequisite_failure(PrerequisiteFailure::Run);
         let handle = in_a_way(1, Way::Dies).then(clean_up);
         let handle = bench.client.submit_flow(handle).await.unwrap();
         handle.result_within(SOON).await.unwrap();
-        assert_eq!(crew.log.lines(), ["cleaned up"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["cleaned up"]);
+        logged.worker.stop().await;
     }
 
     async fn a_cancelled_flow_runs_no_further_step(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = number(1).then(in_a_way(2, Way::Waits)).then(note("never"));
         let handle = bench.client.submit_flow(flow).await.unwrap();
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         handle.cancel().await.unwrap();
         becomes(&bench, handle.id(), TaskState::Cancelled).await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         handle.cancel().await.unwrap();
         assert!(handle.result_within(SOON).await.unwrap_err().is_cancelled());
-        assert!(crew.log.lines().is_empty());
-        crew.worker.stop().await;
+        assert!(logged.log.lines().is_empty());
+        logged.worker.stop().await;
     }
 
     async fn a_biz_id_that_is_taken_leaves_nothing_of_the_flow(bench: Bench) {
@@ -208,27 +208,27 @@ on_both! {
     }
 
     async fn a_flow_is_a_step_of_another_flow(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let inner = plus(10).then(plus(100));
         let flow = number(1).then(inner).then(number(5).then(plus(2))).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 8);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_step_whose_delay_is_not_over_waits_for_both(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let late = plus(1).due(Due::In(Duration::from_secs(3600)));
         let handle = bench.client.submit_flow(number(1).then(late)).await.unwrap();
         becomes(&bench, handle.id(), TaskState::Delayed).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_scope_submits_a_flow_with_its_client(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let submit = async { number(1).then(plus(1)).perform_async().await.unwrap() };
         let handle = bench.client.scope(submit).await;
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }

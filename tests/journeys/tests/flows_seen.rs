@@ -4,7 +4,7 @@ mod common;
 
 use common::{
     Bench,
-    sums::{Crew, SOON, Way, becomes, in_a_way, note, number, plus, sum},
+    sums::{LoggedWorker, SOON, Way, becomes, in_a_way, note, number, plus, sum},
 };
 use optimus_core::{
     BoxError, Call, Context, Explanation, GroupCursor, GroupHandle, Obstacle, PrerequisiteFailure,
@@ -77,7 +77,7 @@ on_both! {
     }
 
     async fn the_id_of_a_group_is_explained_by_the_member_that_it_waits_for(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handle = bench.client.submit_group(group(damaged())).await.unwrap();
         lost(&handle).await;
         let why = explain(&bench, handle.id()).await;
@@ -96,16 +96,16 @@ on_both! {
         let text = of_member.to_string();
         assert!(text.contains("it is member 1 (from 0) of the group"), "{text}");
 
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(&member.id).await.unwrap();
         assert_eq!(handle.results().await.unwrap(), [0, 1, 2]);
         let text = explain(&bench, handle.id()).await.to_string();
         assert!(text.ends_with("is a group: 3 of 3 members have ended"), "{text}");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_late_step_is_explained_by_the_step_at_which_all_wait(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = in_a_way(1, Way::Dies).then(plus(1)).then(plus(1)).then(note("late"));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let steps: Vec<_> = handle.steps().iter().map(StepHandle::id).collect();
@@ -125,11 +125,11 @@ on_both! {
         assert!(why.to_string().contains(&text), "{why}");
         let text = explain(&bench, steps[2]).await.to_string();
         assert!(text.contains("that task waits until"), "{text}");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn members_and_a_callback_behind_a_dead_step_are_explained_by_it(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = in_a_way(1, Way::Dies).then(group([1, 2].map(plus))).then(sum);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let steps: Vec<_> = handle.steps().iter().map(StepHandle::id).collect();
@@ -137,11 +137,11 @@ on_both! {
         let text = format!("{} has succeeded, which is dead: requeue it", steps[0]);
         let why = explain(&bench, steps[1]).await.to_string();
         assert!(why.contains("0 of 2 members have ended") && why.contains(&text), "{why}");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn the_groups_of_a_queue_are_listed_page_by_page(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let inspector = bench.client.inspector();
         assert!(inspector.groups("default", None, 10).await.unwrap().rows.is_empty());
         let mut ids = Vec::new();
@@ -175,7 +175,7 @@ on_both! {
         let problem = inspector.groups("default", Some(&cursor), 2).await.unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains("queue other"), "{problem}");
         assert!(inspector.groups("default", None, 0).await.unwrap_err().is_invalid());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_cancelled_group_says_that_it_is_submitted_again_and_takes_no_members(bench: Bench) {
@@ -204,7 +204,7 @@ on_both! {
     }
 
     async fn a_bare_group_and_a_call_are_flows(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let one = bench.client.submit_flow(number(7)).await.unwrap();
         assert_eq!(one.result_within(SOON).await.unwrap(), 7);
         let calls = group(damaged()).on_member_failure(PrerequisiteFailure::Run);
@@ -214,6 +214,6 @@ on_both! {
         let problem = results.all().await.unwrap_err();
         assert!(problem.is_dead(), "{problem}");
         assert!(problem.to_string().contains("take GroupResults"), "{problem}");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }

@@ -10,8 +10,8 @@ use std::{
 use common::{
     Bench, Double,
     digests::{
-        BAD, Crew, HOUR, SOON, Three, Way, become_all, done, event, hundred, short, submit, three,
-        tries,
+        BAD, HOUR, LoggedWorker, SOON, Three, Way, become_all, done, event, hundred, short, submit,
+        three, tries,
     },
     view,
 };
@@ -29,49 +29,49 @@ async fn run_of(bench: &Bench, user: &str, ways: [Way; 3]) -> Vec<TaskHandle<Vec
 
 on_both! {
     async fn calls_of_one_key_run_together_once_enough_of_them_wait(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let ann = run_of(&bench, "ann", [Way::Plain; 3]).await;
         let bob = submit(&bench, [three("bob", 7, Way::Plain), three("bob", 8, Way::Plain)]).await;
         for handle in &ann {
             assert_eq!(done(handle).await, [1, 2, 3]);
         }
         become_all(&bob, TaskState::Blocked).await;
-        assert_eq!(crew.log.lines(), ["ann#1: [1, 2, 3]"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["ann#1: [1, 2, 3]"]);
+        logged.worker.stop().await;
     }
 
     async fn calls_run_together_some_time_after_the_first_of_them(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handles = bench.client.submit_all((0..20).map(|n| short("ann", n))).await.unwrap();
         let all: Vec<u64> = (0..20).collect();
         for handle in &handles {
             assert_eq!(done(handle).await, all);
         }
-        assert_eq!(crew.log.lines().len(), 1);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines().len(), 1);
+        logged.worker.stop().await;
     }
 
     async fn a_call_that_comes_late_joins_the_next_run(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let first = run_of(&bench, "ann", [Way::Waits, Way::Plain, Way::Plain]).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let next = run_of(&bench, "ann", [Way::Plain; 3]).await;
         assert_eq!(done(&next[0]).await, [1, 2, 3]);
         become_all(&first, TaskState::Working).await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(done(&first[2]).await, [1, 2, 3]);
-        assert_eq!(crew.log.lines().len(), 2);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines().len(), 2);
+        logged.worker.stop().await;
     }
 
     async fn a_thousand_calls_of_ten_keys_run_once_each_in_few_runs(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = (0..1_000).map(|n| hundred(&format!("user-{}", n % 10), n));
         let handles = bench.client.submit_all(calls).await.unwrap();
         for handle in &handles {
             drop(done(handle).await);
         }
-        let ran = crew.ran();
+        let ran = logged.ran();
         assert_eq!(ran.len(), 10);
         for (at, numbers) in ran.values().enumerate() {
             let mut numbers = numbers.clone();
@@ -80,12 +80,12 @@ on_both! {
             numbers.dedup();
             assert_eq!(numbers.len(), 100);
         }
-        assert!(crew.log.lines().len() <= 20, "{}", crew.log.lines().len());
-        crew.worker.stop().await;
+        assert!(logged.log.lines().len() <= 20, "{}", logged.log.lines().len());
+        logged.worker.stop().await;
     }
 
     async fn ten_thousand_calls_run_beside_plain_tasks(bench: Bench) {
-        let crew = Crew::with(&bench, |builder| builder.concurrency(8));
+        let logged = LoggedWorker::with(&bench, |builder| builder.concurrency(8));
         let calls = (0..10_000).map(|n| hundred(&format!("user-{}", n % 7), n));
         let gathered = bench.client.submit_all(calls).await.unwrap();
         let plain = (0..500).map(|number| Double { number }.call());
@@ -96,36 +96,36 @@ on_both! {
         for handle in &gathered {
             drop(done(handle).await);
         }
-        let mut ran: Vec<u64> = crew.ran().into_values().flatten().collect();
+        let mut ran: Vec<u64> = logged.ran().into_values().flatten().collect();
         ran.sort_unstable();
         assert!(ran.into_iter().eq(0..10_000));
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_run_takes_one_slot_however_many_calls_it_has(bench: Bench) {
-        let crew = Crew::with(&bench, |builder| builder.concurrency(2));
+        let logged = LoggedWorker::with(&bench, |builder| builder.concurrency(2));
         let handles = run_of(&bench, "ann", [Way::Waits, Way::Plain, Way::Plain]).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         become_all(&handles, TaskState::Working).await;
         let plain = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
         assert_eq!(plain.result_within(SOON).await.unwrap(), 8);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(done(&handles[0]).await, [1, 2, 3]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_run_that_fails_is_retried_with_the_same_calls(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handles = run_of(&bench, "ann", [Way::Plain, Way::Fails, Way::Plain]).await;
         for handle in &handles {
             assert_eq!(done(handle).await, [1, 2, 3]);
         }
-        assert_eq!(crew.log.lines(), ["ann#1: [1, 2, 3]", "ann#2: [1, 2, 3]"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["ann#1: [1, 2, 3]", "ann#2: [1, 2, 3]"]);
+        logged.worker.stop().await;
     }
 
     async fn a_run_that_panics_is_retried_until_each_call_is_dead(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let ways = [Way::Plain, Way::Panics, Way::Plain];
         let calls = ways.map(|way| three("ann", 1, way).max_retry(1));
         let handles = submit(&bench, calls).await;
@@ -135,12 +135,12 @@ on_both! {
             let errors: Vec<_> = task.errors.iter().map(|e| (e.reason, e.attempt)).collect();
             assert_eq!(errors, [(Reason::Panicked, 1), (Reason::Panicked, 2)]);
         }
-        assert_eq!(crew.log.lines().len(), 2);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines().len(), 2);
+        logged.worker.stop().await;
     }
 
     async fn each_call_has_its_own_retries(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let retries = [0_u32, 5, 5];
         let calls = retries.map(|max| three("ann", max.into(), Way::Fails).max_retry(max));
         let handles = submit(&bench, calls).await;
@@ -148,25 +148,25 @@ on_both! {
         assert_eq!(done(&submit(&bench, [three("ann", 9, Way::Plain)]).await[0]).await.len(), 3);
         become_all(&handles[1..], TaskState::Success).await;
         assert_eq!(tries(&bench, handles[0].id()).await, (1, 0));
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_dead_call_that_is_requeued_is_gathered_again(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = [1, 2, 3].map(|number| three("ann", number, Way::Dies).max_retry(0));
         let handles = submit(&bench, calls).await;
         become_all(&handles, TaskState::Dead).await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(handles[1].id()).await.unwrap();
         become_all(&handles[1..2], TaskState::Blocked).await;
         let more = submit(&bench, [4, 5].map(|number| three("ann", number, Way::Plain))).await;
         assert_eq!(done(&more[0]).await, [2, 4, 5]);
         become_all(&handles[1..2], TaskState::Success).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_call_that_can_not_be_decoded_ends_alone(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = [1, BAD, 3].map(|number| three("ann", number, Way::Plain));
         let handles = submit(&bench, calls).await;
         assert_eq!(done(&handles[0]).await, [1, 3]);
@@ -178,80 +178,80 @@ on_both! {
         // The others wait until they are enough, or their own time has come.
         drop(submit(&bench, [three("bob", 4, Way::Plain)]).await);
         assert_eq!(done(&handles[1]).await, [2, 3, 4]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn the_calls_behind_a_cancelled_one_run_without_it(bench: Bench) {
         let handles = submit(&bench, [1, 2].map(|number| three("ann", number, Way::Plain))).await;
         assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled);
         let more = submit(&bench, [3, 4].map(|number| three("ann", number, Way::Plain))).await;
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         assert_eq!(done(&handles[1]).await, [2, 3, 4]);
         become_all(&more, TaskState::Success).await;
         become_all(&handles[..1], TaskState::Cancelled).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_call_that_is_cancelled_among_others_lets_the_run_go_on(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handles = run_of(&bench, "ann", [Way::Waits, Way::Plain, Way::Plain]).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         for handle in &handles[..2] {
             assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::AskedToStop);
         }
         // The worker has heard of both once it has heard of a third one, of another run.
         let other = run_of(&bench, "bob", [Way::Waits; 3]).await;
-        crew.gate.began.wait_for(2).await;
+        logged.gate.began.wait_for(2).await;
         for handle in &other {
             handle.cancel().await.unwrap();
         }
         become_all(&other, TaskState::Cancelled).await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         for handle in &handles {
             assert_eq!(done(handle).await, [1, 2, 3], "a run that succeeds has done its calls");
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_cancelled_call_of_a_run_that_fails_is_not_retried(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handles = run_of(&bench, "ann", [Way::Waits, Way::Fails, Way::Plain]).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         assert_eq!(handles[1].cancel().await.unwrap(), CancelAnswer::AskedToStop);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         become_all(&handles[1..2], TaskState::Cancelled).await;
         drop(submit(&bench, [three("ann", 4, Way::Plain)]).await);
         assert_eq!(done(&handles[0]).await, [1, 3, 4]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_run_that_snoozes_runs_again_with_the_same_calls(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handles = run_of(&bench, "ann", [Way::Plain, Way::Snoozes, Way::Plain]).await;
         for handle in &handles {
             assert_eq!(done(handle).await, [1, 2, 3]);
             assert_eq!(tries(&bench, handle.id()).await, (0, 0));
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_run_that_takes_too_long_ends_all_its_calls(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let soon = Duration::from_millis(300);
         let calls = [Way::Hangs, Way::Plain, Way::Plain]
             .map(|way| three("ann", 1, way).timeout(soon).max_retry(0));
         for handle in &submit(&bench, calls).await {
             common::died_of(handle, Reason::TimedOut).await;
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_worker_that_ends_gives_the_calls_of_a_run_back(bench: Bench) {
-        let crew = Crew::with(&bench, |builder| builder.shutdown_grace(Duration::ZERO));
+        let logged = LoggedWorker::with(&bench, |builder| builder.shutdown_grace(Duration::ZERO));
         let handles = run_of(&bench, "ann", [Way::Waits, Way::Plain, Way::Plain]).await;
-        crew.gate.began.wait_for(1).await;
-        crew.worker.stop().await;
-        let next = Crew::of(&bench);
+        logged.gate.began.wait_for(1).await;
+        logged.worker.stop().await;
+        let next = LoggedWorker::of(&bench);
         next.gate.open.hit();
         for handle in &handles {
             assert_eq!(done(handle).await, [1, 2, 3]);
@@ -261,7 +261,7 @@ on_both! {
     }
 
     async fn a_call_with_a_delay_joins_its_key_when_it_is_due(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let late = three("ann", 1, Way::Plain).due(Due::In(Duration::from_millis(300)));
         let handles = submit(&bench, [late, three("ann", 2, Way::Plain)]).await;
         become_all(&handles[1..], TaskState::Blocked).await;
@@ -270,24 +270,24 @@ on_both! {
         let mut numbers = done(&handles[0]).await;
         numbers.sort_unstable();
         assert_eq!(numbers, [1, 2, 3]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn the_results_of_runs_reach_a_group(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = [1, 2, 3].map(|number| three("ann", number, Way::Plain));
         let handle = bench.client.submit_group(group(calls)).await.unwrap();
         let results = handle.results().await.unwrap();
         assert_eq!(results, vec![vec![1, 2, 3]; 3]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn calls_with_large_arguments_run_together(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let user = "x".repeat(20_000);
         let calls = [1, 2, 3].map(|number| three(&user, number, Way::Plain).by("x"));
         assert_eq!(done(&submit(&bench, calls).await[2]).await, [1, 2, 3]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }
 
@@ -302,7 +302,7 @@ async fn one_line_is_logged_for_a_run() {
         lines.iter().filter(|line| line.target == "optimus::task").cloned().collect()
     };
     let bench = Bench::on_memory().await;
-    let crew = Crew::of(&bench);
+    let logged = LoggedWorker::of(&bench);
     let handles = run_of(&bench, "ann", [Way::Plain; 3]).await;
     become_all(&handles, TaskState::Success).await;
     eventually("the run is logged", SOON, async || !of_runs().is_empty()).await;
@@ -310,7 +310,7 @@ async fn one_line_is_logged_for_a_run() {
     let handles = submit(&bench, calls).await;
     become_all(&handles, TaskState::Dead).await;
     eventually("all ends are logged", SOON, async || of_runs().len() >= 3).await;
-    crew.worker.stop().await;
+    logged.worker.stop().await;
     let mut texts: Vec<String> = of_runs()
         .iter()
         .map(|line| format!("{} {} {}", line.get("outcome"), line.get("task"), line.get("calls")))
@@ -335,10 +335,10 @@ async fn a_layer_wraps_a_run_once() {
     let bench = Bench::on_memory().await;
     let runs: Arc<Mutex<Vec<usize>>> = Arc::default();
     let layer = Count(runs.clone());
-    let crew = Crew::with(&bench, |builder| builder.layer(layer));
+    let logged = LoggedWorker::with(&bench, |builder| builder.layer(layer));
     let handles = run_of(&bench, "ann", [Way::Plain; 3]).await;
     assert_eq!(done(&handles[0]).await, [1, 2, 3]);
-    crew.worker.stop().await;
+    logged.worker.stop().await;
     assert_eq!(*runs.lock().unwrap(), [3]);
 }
 

@@ -6,7 +6,7 @@ use std::future::pending;
 
 use common::{
     Bench, Gate,
-    digests::{Crew, SOON, Way, become_all, builder, done, hundred, three, tries},
+    digests::{LoggedWorker, SOON, Way, become_all, builder, done, hundred, three, tries},
     orders::Log,
 };
 use optimus_core::{Reason, TaskState};
@@ -42,13 +42,13 @@ async fn the_calls_of_a_run_whose_worker_is_killed_run_together_elsewhere() {
     doomed.wait_for_line("runs", SOON).await;
     become_all(&handles, TaskState::Working).await;
     doomed.kill9();
-    let crew = Crew::of(&bench);
-    crew.gate.open.hit();
+    let logged = LoggedWorker::of(&bench);
+    logged.gate.open.hit();
     for handle in &handles {
         assert_eq!(done(handle).await, [1, 2, 3]);
     }
-    assert_eq!(crew.log.lines(), ["ann#2: [1, 2, 3]"], "the lost attempt counts");
-    crew.worker.stop().await;
+    assert_eq!(logged.log.lines(), ["ann#2: [1, 2, 3]"], "the lost attempt counts");
+    logged.worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,11 +59,11 @@ async fn no_call_is_lost_while_a_worker_is_killed_among_many_runs() {
     let handles = bench.client.submit_all(calls).await.unwrap();
     doomed.wait_for_line("runs", SOON).await;
     doomed.kill9();
-    let crew = Crew::of(&bench);
+    let logged = LoggedWorker::of(&bench);
     for handle in &handles {
         assert!(!done(handle).await.is_empty());
     }
-    crew.worker.stop().await;
+    logged.worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,7 +92,7 @@ async fn no_call_is_lost_while_answers_are() {
     let near = Bench::on_redis().await;
     let proxy = FaultProxy::start(&near.url()).await;
     let far = Bench::shared(&proxy.url(), near.namespace()).await;
-    let crew = Crew::with(&far, |builder| builder.concurrency(4));
+    let logged = LoggedWorker::with(&far, |builder| builder.concurrency(4));
     let calls = (0..CALLS).map(|n| hundred(&format!("user-{}", n % 10), n));
     let handles = near.client.submit_all(calls).await.unwrap();
     for wait in 1..=12 {
@@ -106,5 +106,5 @@ async fn no_call_is_lost_while_answers_are() {
     }
     let left = near.client.inspector().counts("default").await.unwrap();
     assert_eq!((left.blocked, left.working, left.ready), (0, 0, 0), "{left:?}");
-    crew.worker.stop().await;
+    logged.worker.stop().await;
 }

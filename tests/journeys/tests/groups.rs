@@ -7,8 +7,8 @@ use std::{collections::HashSet, sync::Mutex, time::Duration};
 use common::{
     Bench,
     sums::{
-        Crew, Number, SOON, Way, becomes, in_a_way, note, number, plus, spread, sum, sum_pages,
-        unfinished,
+        LoggedWorker, Number, SOON, Way, becomes, in_a_way, note, number, plus, spread, sum,
+        sum_pages, unfinished,
     },
 };
 use optimus_core::{
@@ -40,28 +40,28 @@ impl Layer for CancelsOnce {
 
 on_both! {
     async fn a_callback_takes_the_results_in_the_order_of_the_calls(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handle = bench.client.submit_flow(group(numbers(100)).then(sum)).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 4950);
         let ids: HashSet<_> = handle.steps().iter().map(StepHandle::id).collect();
         assert_eq!(ids.len(), 2);
         let results = bench.client.submit_group(group(numbers(100))).await.unwrap();
         assert_eq!(results.results().await.unwrap(), (0..100).collect::<Vec<_>>());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_without_members_ends_at_once(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let handle = bench.client.submit_flow(group(numbers(0)).then(sum)).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 0);
         let nothing = bench.client.submit_group(group(numbers(0))).await.unwrap();
         assert!(nothing.results().await.unwrap().is_empty());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn members_of_several_queues_count(bench: Bench) {
-        let here = Crew::serving(&bench, ["default"]);
-        let there = Crew::serving(&bench, ["other"]);
+        let here = LoggedWorker::serving(&bench, ["default"]);
+        let there = LoggedWorker::serving(&bench, ["other"]);
         let queues = ["default", "other"];
         let calls = (0..50_u64).map(move |n| number(n).queue(queues[(n % 2) as usize]));
         let handle = bench.client.submit_flow(group(calls).then(sum)).await.unwrap();
@@ -71,16 +71,16 @@ on_both! {
     }
 
     async fn the_results_of_thousands_are_read_page_by_page(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = group(numbers(2_500)).then(sum_pages);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let (total, failed) = handle.result_within(SOON).await.unwrap();
         assert_eq!((total, failed), (2_499 * 1_250, Vec::new()));
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_dead_member_holds_the_group_until_it_is_requeued(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = (0..5).map(|n| in_a_way(n, if n == 3 { Way::Dies } else { Way::Plain }));
         let handle = bench.client.submit_flow(group(calls).then(sum)).await.unwrap();
         let problem = handle.result_within(SOON).await.unwrap_err();
@@ -104,23 +104,23 @@ on_both! {
         let text = explained.to_string();
         assert!(text.contains("4 of 5 members have ended; 1 is dead or cancelled"), "{text}");
 
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(member).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 10);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn with_run_the_callback_sees_which_members_have_failed(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = (0..5).map(|n| in_a_way(n, if n == 3 { Way::Dies } else { Way::Plain }));
         let flow = group(calls).on_member_failure(PrerequisiteFailure::Run).then(sum_pages);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), (7, vec![3]));
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn with_cancel_a_dead_member_cancels_the_group_and_its_callback(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = (0..5).map(|n| in_a_way(n, if n == 3 { Way::Dies } else { Way::Plain }));
         let flow = group(calls).on_member_failure(PrerequisiteFailure::Cancel).then(sum);
         let flow = flow.on_prerequisite_failure(PrerequisiteFailure::Cancel);
@@ -128,11 +128,11 @@ on_both! {
         let problem = handle.result_within(SOON).await.unwrap_err();
         assert!(problem.is_cancelled(), "{problem}");
         becomes(&bench, handle.id(), TaskState::Cancelled).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_that_is_found_by_its_id_shows_its_progress(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let calls = (0..3).map(|n| in_a_way(n, if n == 1 { Way::Waits } else { Way::Plain }));
         let submitted = bench.client.submit_group(group(calls)).await.unwrap();
         let found = bench.client.group::<u64>(submitted.id().clone());
@@ -142,46 +142,46 @@ on_both! {
         assert_eq!((progress.total, progress.ended), (3, None));
         let later = bench.client.submit(note("after").after(&found)).await.unwrap();
         assert_eq!(later.status().await.unwrap(), TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(found.results().await.unwrap(), [0, 1, 2]);
         later.result_within(SOON).await.unwrap();
         let unknown = bench.client.group::<u64>(new_id());
         assert!(unknown.progress().await.unwrap_err().is_forgotten());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_member_adds_members_and_the_group_waits_for_them(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let id = new_id();
         let flow = group([spread(5, id.clone())]).id(id.clone()).then(sum);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 6);
         assert_eq!(bench.client.group::<u64>(id).progress().await.unwrap().total, 6);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn members_are_added_from_outside_until_the_group_has_ended(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = group([in_a_way(1, Way::Waits)]).then(sum);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let StepHandle::Group(found) = &handle.steps()[0] else { panic!("a group") };
         let found = bench.client.group::<u64>(found.id().clone());
         assert_eq!(found.add((0..20).map(|_| number(1))).await.unwrap(), 20);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 21);
         assert!(found.add([number(1)]).await.unwrap_err().is_wrong_state());
     }
 
     async fn an_addition_that_is_refused_does_not_hold_the_group(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let found = bench.client.submit_group(group([in_a_way(1, Way::Waits)])).await.unwrap();
         for wrong in [number(2).priority(101), number(2).biz_id("a"), number(2).header("a b", "")] {
             let problem = found.add([number(1), wrong]).await.unwrap_err();
             assert!(problem.is_invalid(), "{problem}");
         }
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(found.results().await.unwrap(), [1]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_of_thousands_is_cancelled_as_a_unit(bench: Bench) {
@@ -197,29 +197,29 @@ on_both! {
     }
 
     async fn chains_are_members_of_groups_and_groups_are_steps_of_chains(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let chains = (0..10).map(|n| number(n).then(plus(1).queue("other")).then(plus(1)));
         let flow = number(100).then(group(chains)).then(sum).then(plus(1000));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 1065);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_with_a_callback_is_a_member_of_a_group(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let inner = |n: u64| group((0..5).map(move |m| number(10 * n + m))).then(sum);
         let flow = group((0..3).map(inner)).then(sum).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 181);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn members_take_the_result_of_the_step_before_the_group(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let flow = number(100).then(group((1..=3).map(plus))).then(sum);
         let handle = bench.client.submit_flow(flow).await.unwrap();
         assert_eq!(handle.result_within(SOON).await.unwrap(), 306);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_that_is_submitted_again_under_its_id_runs_no_member_twice(bench: Bench) {
@@ -230,12 +230,12 @@ on_both! {
         };
         let (first, again) = (submit().await, submit().await);
         assert_eq!(first.id(), again.id());
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         assert_eq!(first.ended().await.unwrap().done, 2_500);
         assert_eq!(submit().await.ended().await.unwrap().total, 2_500);
-        let lines: HashSet<String> = crew.log.lines().into_iter().collect();
-        assert_eq!((crew.log.lines().len(), lines.len()), (2_500, 2_500));
-        crew.worker.stop().await;
+        let lines: HashSet<String> = logged.log.lines().into_iter().collect();
+        assert_eq!((logged.log.lines().len(), lines.len()), (2_500, 2_500));
+        logged.worker.stop().await;
     }
 
     async fn a_flow_that_is_submitted_again_runs_no_step_twice(bench: Bench) {
@@ -247,30 +247,30 @@ on_both! {
         };
         let (first, again) = (submit().await, submit().await);
         assert_eq!(first.id(), again.id());
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         first.result_within(SOON).await.unwrap();
         again.result_within(SOON).await.unwrap();
         submit().await.result_within(SOON).await.unwrap();
         assert_eq!(unfinished(&bench, "default").await, 0);
-        assert_eq!(crew.log.lines(), ["first", "middle", "last"]);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines(), ["first", "middle", "last"]);
+        logged.worker.stop().await;
     }
 
     async fn a_step_of_a_member_that_has_succeeded_does_not_run_again(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let id = new_id();
         let submit = async || {
             let chains = (0..3).map(|n| note("step").then(in_a_way(n, Way::Waits)));
             bench.client.submit_group(group(chains).id(id.clone())).await.unwrap()
         };
         let first = submit().await;
-        crew.gate.began.wait_for(3).await;
+        logged.gate.began.wait_for(3).await;
         submit().await;
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(first.results().await.unwrap(), [0, 1, 2]);
         assert_eq!(unfinished(&bench, "default").await, 0);
-        assert_eq!(crew.log.lines().len(), 3);
-        crew.worker.stop().await;
+        assert_eq!(logged.log.lines().len(), 3);
+        logged.worker.stop().await;
     }
 
     async fn a_cancel_reaches_the_steps_and_the_groups_within_members(bench: Bench) {
@@ -318,7 +318,7 @@ on_both! {
     }
 
     async fn plain_tasks_run_during_a_group_of_20_000(bench: Bench) {
-        let crew = Crew::serving(&bench, ["default"]);
+        let logged = LoggedWorker::serving(&bench, ["default"]);
         let submit = async {
             let handle = bench.client.submit_flow(group(numbers(20_000)).then(sum)).await.unwrap();
             handle.result_within(Duration::from_secs(120)).await.unwrap()
@@ -331,6 +331,6 @@ on_both! {
         };
         let (total, ()) = tokio::join!(submit, beside);
         assert_eq!(total, 19_999 * 10_000);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::{
     Bench,
     sums::{
-        Crew, Number, SOON, Way, in_a_way, note, number, plus, plus_in_a_way, sum, sum_pages,
-        unfinished,
+        LoggedWorker, Number, SOON, Way, in_a_way, note, number, plus, plus_in_a_way, sum,
+        sum_pages, unfinished,
     },
 };
 use optimus_core::{
@@ -91,7 +91,7 @@ on_both! {
     }
 
     async fn an_added_member_does_to_the_group_what_its_other_members_do(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         for (policy, ends) in [(Cancel, TaskState::Cancelled), (Run, TaskState::Success)] {
             let waits = group([late(number(1))]).on_member_failure(policy);
             let submitted = bench.client.submit_group(waits).await.unwrap();
@@ -105,23 +105,23 @@ on_both! {
             eventually("the group acts on it", SOON, reached).await;
             found.cancel().await.unwrap();
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn flows_are_added_from_any_thread(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let submitted = bench.client.submit_group(group([in_a_way(1, Way::Waits)])).await.unwrap();
         let found: GroupHandle<u64> = bench.client.group(submitted.id().clone());
         let flows: Vec<Flow<'static, u64>> = (0..3).map(|n| number(n).then(plus(1))).collect();
         let added = tokio::spawn(async move { found.add(flows).await }).await.unwrap();
         assert_eq!(added.unwrap(), 3);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         assert_eq!(submitted.results().await.unwrap(), [1, 1, 2, 3]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_is_known_after_its_end_until_its_time_is_over(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let ttl = Duration::from_millis(1);
         let kept = bench.client.submit_group(group((0..3).map(number))).await.unwrap();
         let brief = group((0..3).map(number)).result_ttl(ttl);
@@ -146,11 +146,11 @@ on_both! {
         assert!(gone.ended().await.unwrap_err().is_forgotten());
         assert!(gone.add([number(1)]).await.unwrap_err().is_forgotten());
         assert!(gone.cancel().await.unwrap_err().is_forgotten());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_group_of_no_members_is_a_step_and_a_member_like_any_other(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let empty = || group((0..0).map(number));
         let flow = number(1).then(empty()).then(sum).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
@@ -161,6 +161,6 @@ on_both! {
         assert_eq!(handle.result_within(SOON).await.unwrap(), (0, vec![]));
         let alone = bench.client.submit_group(empty()).await.unwrap();
         assert!(alone.add([number(1)]).await.unwrap_err().is_wrong_state());
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }

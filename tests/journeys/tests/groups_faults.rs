@@ -7,7 +7,7 @@ use std::{collections::HashSet, future::pending, time::Duration};
 use common::{
     Bench, Gate,
     orders::Log,
-    sums::{Crew, Number, SOON, builder, note, number, sum},
+    sums::{LoggedWorker, Number, SOON, builder, note, number, sum},
 };
 use optimus_core::{Call, QueueName, TaskId, group};
 use optimus_testkit::eventually;
@@ -56,12 +56,12 @@ async fn a_group_whose_client_is_killed_midway_is_finished_by_the_same_submit() 
     doomed.kill9();
     assert!(!found.progress().await.unwrap().is_sealed, "the client was killed midway");
 
-    let crew = Crew::of(&bench);
+    let logged = LoggedWorker::of(&bench);
     let handle = bench.client.submit_flow(group(members()).id(id).then(sum)).await.unwrap();
     let total = handle.result_within(Duration::from_secs(120)).await.unwrap();
     assert_eq!(total, (MEMBERS - 1) * MEMBERS / 2);
     assert_eq!(found.progress().await.unwrap().total, u32::try_from(MEMBERS).unwrap());
-    crew.worker.stop().await;
+    logged.worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,16 +74,16 @@ async fn members_of_a_worker_that_is_killed_run_elsewhere_and_count_once() {
     let some = async || found.progress().await.unwrap().done >= 1_000;
     eventually("some members have ended", SOON, some).await;
     doomed.kill9();
-    let crew = Crew::of(&bench);
+    let logged = LoggedWorker::of(&bench);
     let total = handle.result_within(Duration::from_secs(120)).await.unwrap();
     assert_eq!(total, (MEMBERS - 1) * MEMBERS / 2);
-    crew.worker.stop().await;
+    logged.worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_groups_of_two_clients_do_not_mix() {
     let bench = Bench::on_memory().await;
-    let crew = Crew::of(&bench);
+    let logged = LoggedWorker::of(&bench);
     let submit = |from: u64| {
         let calls = (from..from + 1_500).map(|n| note(&n.to_string()));
         bench.client.submit_group(group(calls))
@@ -92,7 +92,7 @@ async fn the_groups_of_two_clients_do_not_mix() {
     for group in [one.unwrap(), two.unwrap()] {
         assert_eq!(group.ended().await.unwrap().done, 1_500);
     }
-    let lines: HashSet<String> = crew.log.lines().into_iter().collect();
+    let lines: HashSet<String> = logged.log.lines().into_iter().collect();
     assert_eq!(lines.len(), 3_000);
-    crew.worker.stop().await;
+    logged.worker.stop().await;
 }

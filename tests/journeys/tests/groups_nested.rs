@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     Bench,
-    sums::{Crew, SOON, Way, in_a_way, number, plus_in_a_way, sum_pages, unfinished},
+    sums::{LoggedWorker, SOON, Way, in_a_way, number, plus_in_a_way, sum_pages, unfinished},
 };
 use optimus_core::{
     FlowHandle,
@@ -107,7 +107,7 @@ impl Case {
 
 on_both! {
     async fn no_policy_leaves_anything_blocked(bench: Bench) {
-        let crew = Crew::of(&bench);
+        let logged = LoggedWorker::of(&bench);
         let mut flows = Vec::new();
         for case in Case::all() {
             flows.push((case, case.submit(&bench).await));
@@ -123,7 +123,7 @@ on_both! {
                 }
             }
         }
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         for queue in ["default", "other"] {
             let inspector = bench.client.inspector();
             let dead = inspector.list(queue, TaskState::Dead, None, 128).await.unwrap();
@@ -139,6 +139,6 @@ on_both! {
             let none = async || unfinished(&bench, queue).await == 0;
             eventually("nothing waits", SOON, none).await;
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }

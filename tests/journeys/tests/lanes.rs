@@ -50,13 +50,13 @@ impl Task for WhichLane {
 }
 
 /// A worker with what its tasks need.
-struct Crew {
+struct LoggedWorker {
     worker: Running,
     journal: Journal,
     gate: Gate,
 }
 
-impl Crew {
+impl LoggedWorker {
     fn of(bench: &Bench, slots: usize) -> Self {
         let (journal, gate) = (Journal::new(), Gate::new());
         let worker = start(bench, &journal, &gate, slots);
@@ -113,19 +113,19 @@ on_both! {
         let few = (1..=10).flat_map(|tenant| (0..10).map(move |number| step(tenant, number)));
         bench.client.submit_all(few).await.unwrap();
         assert_eq!((counts(&bench).await.ready, counts(&bench).await.blocked), (11, 1_089));
-        let crew = Crew::of(&bench, 16);
-        eventually("the first have run", SOON, async || crew.journal.len().await >= 200).await;
-        let first: Vec<String> = crew.journal.begun().await.into_iter().take(2 * 16).collect();
+        let logged = LoggedWorker::of(&bench, 16);
+        eventually("the first have run", SOON, async || logged.journal.len().await >= 200).await;
+        let first: Vec<String> = logged.journal.begun().await.into_iter().take(2 * 16).collect();
         for tenant in 1..=10 {
             assert!(first.contains(&format!("{tenant} 0")), "tenant {tenant} waits: {first:?}");
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_delayed_task_takes_its_place_when_it_is_due(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let holder = submit(&bench, Wait {}.call().lane("lane-1")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let far = submit(&bench, step(1, 7).due(Due::In(SOON * 100))).await;
         let delayed = submit(&bench, step(1, 2).due(Due::In(Duration::from_millis(200)))).await;
         submit(&bench, step(1, 0)).await;
@@ -133,16 +133,16 @@ on_both! {
         becomes(&delayed, TaskState::Blocked).await;
         let last = submit(&bench, step(1, 3)).await;
         assert_eq!(last.status().await.unwrap(), TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         done(&last).await;
-        assert_eq!(crew.journal.begun().await, ["1 0", "1 1", "1 2", "1 3"]);
+        assert_eq!(logged.journal.begun().await, ["1 0", "1 1", "1 2", "1 3"]);
         assert_eq!(far.status().await.unwrap(), TaskState::Delayed);
         done(&holder).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn after_a_dead_task_a_lane_continues_unless_it_says_block(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let dead = submit(&bench, Valve {}.call().lane("lane-1")).await;
         done(&submit(&bench, step(1, 0)).await).await;
         assert_eq!(dead.status().await.unwrap(), TaskState::Dead);
@@ -156,43 +156,43 @@ on_both! {
         bench.client.delete(first.id()).await.unwrap();
         becomes(&second, TaskState::Dead).await;
         assert_eq!(third.status().await.unwrap(), TaskState::Blocked);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.requeue(second.id()).await.unwrap();
         done(&third).await;
         assert_eq!(second.status().await.unwrap(), TaskState::Success);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_waiting_task_that_is_cancelled_leaves_its_lane(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let holder = submit(&bench, Wait {}.call().lane("lane-1")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let unwanted = submit(&bench, step(1, 0)).await;
         let last = submit(&bench, step(1, 1)).await;
         assert_eq!(bench.client.cancel(unwanted.id()).await.unwrap(), CancelAnswer::Cancelled);
         assert_eq!(unwanted.status().await.unwrap(), TaskState::Cancelled);
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         done(&last).await;
-        assert_eq!(crew.journal.begun().await, ["1 1"]);
+        assert_eq!(logged.journal.begun().await, ["1 1"]);
         done(&holder).await;
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_running_task_that_is_cancelled_passes_its_lane_on(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let holder = submit(&bench, Wait {}.call().lane("lane-1")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let next = submit(&bench, step(1, 0)).await;
         bench.client.cancel(holder.id()).await.unwrap();
         done(&next).await;
         assert_eq!(holder.status().await.unwrap(), TaskState::Cancelled);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lane_is_cancelled_whole_and_no_other_task(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let holder = submit(&bench, Wait {}.call().lane("lane-1")).await;
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let waiting: Vec<_> = (0..300).map(|at| step(1, at)).collect();
         let waiting = bench.client.submit_all(waiting).await.unwrap();
         let other = submit(&bench, step(2, 0)).await;
@@ -204,15 +204,15 @@ on_both! {
             assert_eq!(task.status().await.unwrap(), TaskState::Cancelled);
         }
         self::done(&other).await;
-        assert_eq!(crew.journal.begun().await, ["2 0"], "no other task of the lane started");
+        assert_eq!(logged.journal.begun().await, ["2 0"], "no other task of the lane started");
 
         let again = bench.client.cancel_lane("default", "lane-1").await.unwrap();
         assert_eq!((again.cancelled, again.asked_to_stop), (0, 0));
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn an_operator_finds_the_lanes_in_which_tasks_wait_and_for_whom(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let (inspector, queue) =
             (bench.client.inspector(), QueueName::new("default").unwrap());
         assert_eq!(inspector.lanes(&queue, 10).await.unwrap(), []);
@@ -231,33 +231,33 @@ on_both! {
         listed.sort();
         assert!(listed.iter().eq(handles.iter().map(TaskHandle::id)), "{listed:?}");
         assert!(inspector.lanes(&queue, 0).await.unwrap_err().is_invalid());
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         bench.client.delete(stuck.id()).await.unwrap();
         for handle in &handles {
             done(handle).await;
         }
         assert_eq!(inspector.lanes(&queue, 10).await.unwrap(), []);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lane_of_two_runs_two_at_once(bench: Bench) {
-        let crew = Crew::of(&bench, 8);
+        let logged = LoggedWorker::of(&bench, 8);
         let calls = (0..6).map(|_| Wait {}.call().lane("wide").lane_width(2));
         let handles = bench.client.submit_all(calls).await.unwrap();
-        crew.gate.began.wait_for(2).await;
+        logged.gate.began.wait_for(2).await;
         done(&submit(&bench, Double { number: 1 }.call()).await).await;
         let counts = counts(&bench).await;
         assert_eq!((counts.working, counts.ready, counts.blocked), (2, 0, 4));
-        assert_eq!(crew.gate.began.hits(), 2);
-        crew.gate.open.hit();
+        assert_eq!(logged.gate.began.hits(), 2);
+        logged.gate.open.hit();
         for handle in &handles {
             done(handle).await;
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lane_of_two_continues_while_two_of_its_tasks_wait_for_their_retries(bench: Bench) {
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         let late = Backoff::Fixed { wait: SOON * 100, jitter: 0.0 };
         let wide = |number, fails| {
             let step = Step { lane: 1, number, fails, dies: false }.call();
@@ -270,36 +270,36 @@ on_both! {
         for failed in &handles[..2] {
             becomes(failed, TaskState::Retry).await;
         }
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn an_operator_changes_the_width_of_a_lane_while_its_tasks_run(bench: Bench) {
-        let crew = Crew::of(&bench, 8);
+        let logged = LoggedWorker::of(&bench, 8);
         let calls = (0..6).map(|_| Wait {}.call().lane("shop"));
         let handles = bench.client.submit_all(calls).await.unwrap();
-        crew.gate.began.wait_for(1).await;
+        logged.gate.began.wait_for(1).await;
         let shop = bench.client.lane("default", "shop");
         let answer = shop.set_width(4).await.unwrap();
         assert_eq!((answer.is_known, answer.was_set), (true, false));
-        crew.gate.began.wait_for(4).await;
+        logged.gate.began.wait_for(4).await;
         assert_eq!((counts(&bench).await.working, counts(&bench).await.blocked), (4, 2));
         assert!(shop.set_width(2).await.unwrap().was_set);
         assert_eq!(shop.width().await.unwrap(), Some(2));
         let lanes = bench.client.inspector().lanes("default", 9).await.unwrap();
         assert_eq!(lanes[0].width_set.map(u16::from), Some(2));
         assert_eq!((lanes[0].holders.len(), lanes[0].waiting), (4, 2), "nothing is taken back");
-        crew.gate.open.hit();
+        logged.gate.open.hit();
         for handle in &handles {
             done(handle).await;
         }
         assert!(shop.reset_width().await.unwrap().was_set);
         assert_eq!(shop.width().await.unwrap(), None);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lane_that_was_set_to_one_is_in_order(bench: Bench) {
         bench.client.lane("default", "lane-1").set_width(1).await.unwrap();
-        let crew = Crew::of(&bench, 8);
+        let logged = LoggedWorker::of(&bench, 8);
         let fails = |number| u32::from(number % 3 == 0);
         let wide = |number| {
             Step { lane: 1, number, fails: fails(number), dies: false }.call().lane_width(5)
@@ -308,9 +308,9 @@ on_both! {
         for handle in &handles {
             done(handle).await;
         }
-        let verdict = Verdict::of(&crew.journal.lines().await);
+        let verdict = Verdict::of(&logged.journal.lines().await);
         assert_eq!(verdict.problems, [""; 0]);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lost_worker_gives_the_head_of_a_lane_back_to_its_front(bench: Bench) {
@@ -321,14 +321,14 @@ on_both! {
         broker.register(&queue, &ghost, lease, "{}").await.unwrap();
         let claimed = broker.claim(&queue, &ghost, 1, 10).await.unwrap();
         assert_eq!(claimed.grants.len(), 1, "a lane offers one");
-        let crew = Crew::of(&bench, 4);
+        let logged = LoggedWorker::of(&bench, 4);
         for handle in &handles {
             done(handle).await;
         }
-        assert_eq!(crew.journal.begun().await, ["1 0", "1 1", "1 2"]);
+        assert_eq!(logged.journal.begun().await, ["1 0", "1 1", "1 2"]);
         let lost = common::view(&bench, handles[0].id()).await;
         assert!(lost.summary.unwrap().starts_with("step 2 "), "its second attempt");
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 
     async fn a_lane_belongs_to_a_queue(bench: Bench) {
@@ -345,14 +345,14 @@ on_both! {
     }
 
     async fn a_handler_knows_its_lane(bench: Bench) {
-        let crew = Crew::of(&bench, 2);
+        let logged = LoggedWorker::of(&bench, 2);
         let call = || WhichLane {}.call().lane("user 7");
         let lane = submit(&bench, call()).await.result_within(SOON).await.unwrap();
         assert_eq!(lane.as_deref(), Some("user 7"));
         assert_eq!(call().perform_inline().await.unwrap().as_deref(), Some("user 7"));
         let none = submit(&bench, WhichLane {}.call()).await.result_within(SOON).await.unwrap();
         assert_eq!(none, None);
-        crew.worker.stop().await;
+        logged.worker.stop().await;
     }
 }
 

@@ -140,13 +140,13 @@ pub fn hundred(user: &str, number: u64) -> Call<Hundred> {
 }
 
 /// A worker with what its tasks need.
-pub struct Crew {
+pub struct LoggedWorker {
     pub worker: Running,
     pub log: Log,
     pub gate: Gate,
 }
 
-impl Crew {
+impl LoggedWorker {
     pub fn of(bench: &Bench) -> Self {
         Self::with(bench, |builder| builder)
     }

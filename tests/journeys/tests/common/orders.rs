@@ -115,13 +115,13 @@ pub fn ship(order: &str) -> Call<Ship> {
 }
 
 /// A worker with what its tasks need.
-pub struct Crew {
+pub struct LoggedWorker {
     pub worker: Running,
     pub log: Log,
     pub gate: Gate,
 }
 
-impl Crew {
+impl LoggedWorker {
     pub fn of(bench: &Bench) -> Self {
         let (log, gate) = (Log::default(), Gate::new());
         let worker = start(bench, &log, &gate, ["default", "stock"]);

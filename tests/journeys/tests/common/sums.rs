@@ -217,13 +217,13 @@ pub fn length(text: String) -> Call<Length> {
 }
 
 /// A worker of some queues, with its log and its gate.
-pub struct Crew {
+pub struct LoggedWorker {
     pub log: Log,
     pub gate: Gate,
     pub worker: Running,
 }
 
-impl Crew {
+impl LoggedWorker {
     pub fn of(bench: &Bench) -> Self {
         Self::serving(bench, ["default", "other"])
     }
