@@ -100,7 +100,7 @@ impl<T: Task, In> Call<T, In> {
             Arguments::Part(_) if T::TEMPLATES.contains(&option) => Err(Error::invalid(format!(
                 "task {:?}: its {option} is made of its arguments, and one of them is the result \
                  of another task, which is not known yet; set .{option}(…) on the step, as in \
-                 step!({}(_).{option}(…))",
+                 step!({}(…).{option}(…))",
                 T::NAME,
                 T::NAME
             ))),

@@ -38,14 +38,14 @@ pub(crate) fn ended_text(
     error: Option<&AttemptError>,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
+    if state == TaskState::Success {
+        return f.write_str("the task has succeeded");
+    }
     write!(f, "the task has ended: it is {state}")?;
     if let Some(error) = error {
         write!(f, " ({}): {}", error.reason, error.message)?;
     }
-    match state {
-        TaskState::Success => Ok(()),
-        _ => f.write_str("; requeue it to run it again"),
-    }
+    f.write_str("; requeue it to run it again")
 }
 
 /// Prints a prerequisite and its state.
