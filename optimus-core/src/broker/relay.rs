@@ -181,7 +181,8 @@ impl Broker {
     pub async fn relayed(&self, outgoing: &Outgoing, last: u64) -> Result<u64, BrokerError> {
         let Outgoing { source, target, .. } = outgoing;
         let call = ScriptCall::new(&scripts::RELAY, &self.keys(source), target.as_str());
-        self.run_surely(call.arg(target).arg(last)).await?.number()
+        let own = if source == target { "1" } else { "" };
+        self.run_surely(call.arg(target).arg(last).arg(own)).await?.number()
     }
 
     /// Asks again for the prerequisites elsewhere of some tasks, and ends some that give up.

@@ -219,7 +219,7 @@ scripts! {
     ] [
         "meta", "applied", "tasks", "cancelled", "cancel", "waiters",
     ];
-    RELAY = "relay": ["clock"] ["outboxes", "outbox:"];
+    RELAY = "relay": ["clock"] ["outboxes", "applied", "outbox:"];
     REASK = "reask": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "due_next", "key_as_table", "after", "after_post", "after_input",
