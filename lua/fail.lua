@@ -4,7 +4,8 @@
 -- token. The worker decides the outcome, because it knows the retry policy. However, a task that
 -- was asked to stop is cancelled, whatever the worker decided. A task that ends passes the permit
 -- of its lane on, unless it is dead and blocks its lane. A task that is retried does so if its lane
--- has more than one permit.
+-- has more than one permit. If a task that ends leads a run and has not collected the others, the
+-- next one leads at once.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
@@ -40,6 +41,11 @@ local retried = redis.call('ZCARD', retry)
 redis.call('LLEN', wake)
 if needs >= NEEDS_OF_AFTER then
   queue.flow = waiting()(meta, needs)
+end
+local led, leave_gathers = nil, nil
+if needs >= NEEDS_OF_GATHER then
+  local leaders_of, leave = leading()
+  led, leave_gathers = leaders_of(meta, tasks, ids), leave
 end
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}
@@ -94,6 +100,9 @@ end
 if moves then
   pass_permits(moves)
 end
+if led and #led.due > 0 then
+  due_first = math.min(due_first or now, now)
+end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
@@ -105,6 +114,9 @@ if #due > 0 then
   zadd_as_table(retry, retried, due)
 end
 write_ends(queue, endings, now)
+if led then
+  leave_gathers(led, now)
+end
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)
 end

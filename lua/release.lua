@@ -5,6 +5,7 @@
 -- task that was asked to stop is cancelled instead. A task that was started can no longer expire,
 -- and its earlier misfits no longer count. A task that is given back for later passes the permit of
 -- its lane on, if the lane has more than one. At the head of the ready list it keeps the permit.
+-- If a task leads a run and has not collected the others, the next one leads at once.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
@@ -29,11 +30,13 @@ local ids, hows = column(first_id, count, held), column(first_id + count, count,
 local ranks = priorities_of(priorities, ids)
 local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
 local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
-local gathers = nil
 if needs >= NEEDS_OF_AFTER then
-  local flow_of_ends, gathers_again = waiting()
-  queue.flow = flow_of_ends(meta, needs)
-  gathers = needs >= NEEDS_OF_GATHER and gathers_again
+  queue.flow = waiting()(meta, needs)
+end
+local gathers, led, leave_gathers = nil, nil, nil
+if needs >= NEEDS_OF_GATHER then
+  local gathers_again, leaders_of, leave = leading()
+  gathers, led, leave_gathers = gathers_again, leaders_of(meta, tasks, ids), leave
 end
 local permits = permits_of(meta, ids)
 local later = redis.call('ZCARD', delayed)
@@ -93,6 +96,9 @@ end
 if moves then
   pass_permits(moves)
 end
+if led and #led.due > 0 then
+  due_first = math.min(due_first or now, now)
+end
 
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
@@ -105,6 +111,9 @@ end
 write_ends(queue, endings, now)
 if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
+end
+if led then
+  leave_gathers(led, now)
 end
 if due_first then
   due_at_latest(meta, wake, due_hint, due_first)

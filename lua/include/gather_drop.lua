@@ -42,7 +42,8 @@ local function read_leaves(leaves)
   end
 end
 
-local function write_leaves(leaves, now)
+-- The caller lets `due` in `meta` cover the keys that are due.
+local function leave_gathers(leaves, now)
   for _, one in ipairs(leaves) do
     redis.call('ZREM', one.key, unpack(one.ids))
   end
@@ -52,10 +53,14 @@ local function write_leaves(leaves, now)
   for _, name in ipairs(leaves.due) do
     redis.call('ZADD', leaves.base .. 'gathers', whole(now), name)
   end
-  if #leaves.due > 0 then
-    due_at_latest(leaves.meta, leaves.base .. 'wake', leaves.hint, now)
-  end
   if leaves.count > 0 then
     redis.call('HINCRBY', leaves.meta, 'blocked', -leaves.count)
+  end
+end
+
+local function write_leaves(leaves, now)
+  leave_gathers(leaves, now)
+  if #leaves.due > 0 then
+    due_at_latest(leaves.meta, leaves.base .. 'wake', leaves.hint, now)
   end
 end

@@ -24,10 +24,11 @@ impl fmt::Debug for Script {
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
 /// with lanes, `gated` and `permitted` for calls with limits, `waiting` for calls with tasks that
-/// wait for others. Includes after `within` are inside another such function: `limited`, which a
-/// claim needs if tasks wait for limits, `gathered`, if tasks run together, and `walking`, if tasks
-/// may wait for themselves. All that is inside braces is inside the function `rare`. So a usual
-/// call does not create these functions either.
+/// wait for others, `leading` for calls in queues with tasks that run together. Includes after
+/// `within` are inside another such function: `limited`, which a claim needs if tasks wait for
+/// limits, `gathered`, if tasks run together, and `walking`, if tasks may wait for themselves. All
+/// that is inside braces is inside the function `rare`. So a usual call does not create these
+/// functions either.
 macro_rules! scripts {
     ($(
         $id:ident = $name:literal: [$($include:literal),* $(,)?]
@@ -153,6 +154,7 @@ scripts! {
     laned ["ready_append", "clock_stamp", "ready", "lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
     waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
+    leading ["gather", "gather_drop", "gather_led"] -> "leaders_of, leave_gathers"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
@@ -165,8 +167,9 @@ scripts! {
     ]
     laned ["lane_header", "lane", "lane_report"]
         -> "moves_of, lane_report, pass_permits, write_moves"
-    waiting ["after", "after_post", "after_ref", "after_end", "gather_again"]
-        -> "flow_of_ends, gathers_again"
+    waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
+    leading ["gather", "gather_again", "gather_drop", "gather_led"]
+        -> "gathers_again, leaders_of, leave_gathers"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",

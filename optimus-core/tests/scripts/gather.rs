@@ -66,22 +66,6 @@ async fn one_task_of_a_key_leads_at_a_time(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn the_next_leads_if_one_ended_before_it_collected(bench: Bench) {
-    let worker = bench.worker_for(0, "w", ms(60_000)).await;
-    let tasks = gathered(0, 3, &three_of("a"));
-    bench.submit(0, &tasks).await;
-    let leader = bench.take(1, &worker, 1).await;
-    bench
-        .fail(2, &[crate::acts::failed(&leader, optimus_core::broker::FailureOutcome::Dead)])
-        .await;
-    assert!(bench.claim(15_000, &worker, 2, 9).await.grants.is_empty());
-    let next = bench.claim(15_001, &worker, 3, 9).await.ids();
-    assert_eq!(next.len(), 1);
-    assert_ne!(next[0], leader.id);
-    assert!(!bench.gathering("a").await.iter().any(|(id, _)| *id == leader.id.stored()));
-    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
-}
-
 async fn a_delayed_call_joins_when_it_is_due(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(60_000)).await;
     let call = job().due(Due::In(ms(5_000)));
@@ -174,7 +158,6 @@ on_both! {
     a_run_is_due_at_once_when_enough_calls_wait,
     calls_of_one_submit_and_of_other_keys_join_their_own_keys,
     one_task_of_a_key_leads_at_a_time,
-    the_next_leads_if_one_ended_before_it_collected,
     a_delayed_call_joins_when_it_is_due,
     a_call_with_prerequisites_joins_after_them,
     the_run_has_the_priority_of_the_task_that_leads,

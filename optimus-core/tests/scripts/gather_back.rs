@@ -116,14 +116,14 @@ async fn a_leader_that_is_lost_before_it_collected_joins_again(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn a_call_that_comes_back_alone_and_late_is_due_at_once(bench: Bench) {
+async fn a_call_that_comes_back_alone_waits_a_second_for_others(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     let id = bench.add_gathered(0, &many_of("a")).await;
     let leader = bench.take(10_000, &worker, 1).await;
     bench.fail(10_001, &[failed(&leader, FailureOutcome::Retry(ms(20_000)))]).await;
     assert!(bench.claim(30_002, &worker, 2, 9).await.grants.is_empty());
-    bench.assert_gathering("a", &[(&id, 0)], Some(30_002)).await;
-    assert_eq!(bench.take(30_003, &worker, 3).await.id, id);
+    bench.assert_gathering("a", &[(&id, 0)], Some(31_002)).await;
+    assert_eq!(bench.take(31_002, &worker, 3).await.id, id);
 }
 
 async fn a_call_that_the_next_loss_would_end_runs_alone(bench: Bench) {
@@ -171,7 +171,7 @@ on_both! {
     a_run_that_is_given_back_gathers_again,
     the_calls_of_a_lost_worker_gather_again,
     a_leader_that_is_lost_before_it_collected_joins_again,
-    a_call_that_comes_back_alone_and_late_is_due_at_once,
+    a_call_that_comes_back_alone_waits_a_second_for_others,
     a_call_that_the_next_loss_would_end_runs_alone,
     a_call_that_is_asked_to_stop_is_cancelled_and_the_run_goes_on,
 }

@@ -36,6 +36,7 @@ mod fail;
 mod full_memory;
 mod gather;
 mod gather_back;
+mod gather_led;
 mod gather_operate;
 mod group;
 mod group_acts;
