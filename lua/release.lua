@@ -55,7 +55,9 @@ for i = 1, #ids do
   if how == 'misfit' then
     now_count = tries_text(failures, losses, misfits + 1, start_by)
   elseif how ~= 'head' then
-    local starts = can_expire and failures + losses == 0 and start_by ~= '0'
+    -- Its counts show that a task which gathers has had a worker, so it joins the others soon.
+    local starts = failures + losses == 0 and start_by ~= '0'
+      and (can_expire or gathers and gathers(header_of(records[i]), losses))
     if starts or misfits > 0 then
       now_count = tries_text(failures, losses, 0, starts and '0' or start_by)
     end

@@ -26,8 +26,8 @@ local function leader_in(base, key)
   return first[3], first[1], false
 end
 
--- When a due task joined: nil if it joins for the first time. One that a worker had is due since
--- its birth.
+-- When a due task joined: nil if it joins for the first time. One that a worker had has counts, or
+-- is due since its birth.
 local function since_of(base, id, tries, now)
   local born = math.min(born_ms(id), now)
   if tries then

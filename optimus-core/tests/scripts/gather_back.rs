@@ -85,6 +85,29 @@ async fn a_run_that_is_given_back_gathers_again(bench: Bench) {
     }
 }
 
+async fn a_run_that_snoozed_does_not_wait_for_its_whole_time_again(bench: Bench) {
+    for give in [Give::Snooze(ms(3_000)), Give::Misfit(ms(3_000)), Give::Interrupted] {
+        let worker = bench.worker_for(0, "w", ms(90_000)).await;
+        bench.submit(0, &gathered(0, 4, &many_of("a"))).await;
+        let run = bench.run_of(10_000, &worker, 1).await;
+        bench
+            .release(10_001, &run.iter().map(|lease| given(lease, give)).collect::<Vec<_>>())
+            .await;
+        assert!(bench.claim(13_001, &worker, 2, 9).await.grants.is_empty(), "{give:?}");
+        assert_eq!(bench.due_run("a").await, Some(14_001), "{give:?}");
+        assert_eq!(bench.fsck_of_tasks().await, [""; 0], "{give:?}");
+        let again = bench.run_of(14_001, &worker, 3).await;
+        assert_eq!(again.len(), 4, "{give:?}");
+        for lease in &run {
+            let (failures, losses, _) = bench.tries(&lease.id).await;
+            assert_eq!((failures, losses), (0, 0), "no attempt was used: {give:?}");
+        }
+        let again: Vec<_> = again.iter().map(crate::acts::done).collect();
+        bench.complete(14_002, &again).await;
+        bench.at(14_003).leave(&bench.queue, &worker).await.unwrap();
+    }
+}
+
 async fn the_calls_of_a_lost_worker_gather_again(bench: Bench) {
     let lost = bench.worker(0, "lost").await;
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
@@ -169,6 +192,7 @@ on_both! {
     calls_that_come_back_apart_wait_a_second_for_each_other,
     a_run_that_failed_for_good_leaves_each_call_dead,
     a_run_that_is_given_back_gathers_again,
+    a_run_that_snoozed_does_not_wait_for_its_whole_time_again,
     the_calls_of_a_lost_worker_gather_again,
     a_leader_that_is_lost_before_it_collected_joins_again,
     a_call_that_comes_back_alone_waits_a_second_for_others,
