@@ -15,11 +15,12 @@ use optimus::{
 };
 
 /// Names that only workers and tools use. The comments give the reasons.
-const NOT_FOR_USERS: [&str; 15] = [
+const NOT_FOR_USERS: [&str; 16] = [
     // A worker uses these to run a task and to report its outcome.
     "RunError",
     "RunOutput",
     "Running",
+    "RunningCalls",
     "TaskDefinition",
     "Chain",
     "Control",

@@ -94,6 +94,10 @@ pub(super) async fn groups(actor: &Actor) {
     enroll(actor, &cancelled, "all", 1, true).await;
     take(actor, 26, here, &cancelled, 0).await;
     drop(actor.user.client.broker().disband(&cancelled).await);
+    let removed = TaskId::new(here.clone());
+    enroll_under(actor, &removed, "all", (1, true), Cancel).await;
+    take(actor, 27, here, &removed, 0).await;
+    drop(actor.user.client.broker().forget_group(&removed).await);
     relay_some(actor, &names, 0).await;
     forget_old(actor, here).await;
     relay_some(actor, &names, GIVEN_UP_MS).await;
@@ -108,8 +112,18 @@ fn id_of(handle: Option<TaskHandle<u64>>) -> TaskId {
 }
 
 async fn enroll(actor: &Actor, group: &TaskId, operation: &str, count: u32, seal: bool) {
+    enroll_under(actor, group, operation, (count, seal), Wait).await;
+}
+
+async fn enroll_under(
+    actor: &Actor,
+    group: &TaskId,
+    operation: &str,
+    (count, seal): (u32, bool),
+    on_failure: PrerequisiteFailure,
+) {
     let queues = actor.world.queues.names().to_vec();
-    let (keep, on_failure, digest) = (Some(ms(KEEP_MS)), Wait, "");
+    let (keep, digest) = (Some(ms(KEEP_MS)), "");
     let members = Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest };
     drop(actor.user.client.broker().enroll(group, members).await);
 }

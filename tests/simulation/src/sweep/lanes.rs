@@ -64,15 +64,16 @@ pub(super) async fn lanes(actor: &Actor) {
     }
     actor.wait_for(10, cancelled).await;
     actor.wait_for(IN_ORDER[3], last).await;
-    reset(&actor.user.client, &["wide", "roomy", "other"]).await;
+    reset(&actor.user.client, &["wide", "roomy", "other", "ordered"]).await;
 }
 
 /// Makes a lane of two narrower, another one wider, and resets one.
 async fn resize(actor: &Actor) {
-    for (key, width) in [("wide", 1), ("roomy", 3), ("wide", 3), ("other", 2)] {
+    for (key, width) in [("wide", 1), ("roomy", 3), ("wide", 3), ("other", 2), ("ordered", 1)] {
         drop(actor.user.client.lane(queue(), key).set_width(width).await);
     }
-    reset(&actor.user.client, &["wide"]).await;
+    // Tasks wait in the second one.
+    reset(&actor.user.client, &["wide", "ordered"]).await;
 }
 
 /// Resets the widths of these lanes, until Redis has answered.
