@@ -1,7 +1,7 @@
 //! A client has a verb for calls, one for flows and one for groups.
 //!
 //! The compiler checks the bound of an `async fn` where it is called, and again for its future and
-//! for the await. So these mistakes are each reported three times, with the same text.
+//! for the await. So the mistake in `submit` is reported three times, with the same text.
 
 use optimus::{BoxError, Client, chain, group, step};
 
