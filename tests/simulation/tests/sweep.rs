@@ -91,9 +91,10 @@ scenes! {
 /// are due at once, and one call purges 64 dead tasks of which some block their lanes. The fourth
 /// one needs a key of another type, which only a foreign program would write. The fifth one repeats
 /// a read that was refused, so that its refusal ends the script. The next one needs a task that
-/// takes the result of a task with a biz id and without an outcome ttl, and the last one a call of
-/// several reports of which the lease of one belongs to another worker.
-const MADE_NOWHERE: [&str; 16] = [
+/// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
+/// of several reports of which the lease of one belongs to another worker. The last two need a task
+/// that leads a run of which it is the only one, and that is Dead because its worker was lost.
+const MADE_NOWHERE: [&str; 18] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -110,6 +111,8 @@ const MADE_NOWHERE: [&str; 16] = [
     "or redis.call('HSTRLEN', key, id)",
     "id = string.match(redis.call('GET', base .. 'biz:' .. ref)",
     "redis.call('RPUSH', success, unpack(column(",
+    "redis.call('ZREM', joins.gathers, one[1])",
+    "redis.call('ZREM', one[2], one[3])",
 ];
 
 #[test]
