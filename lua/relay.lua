@@ -11,8 +11,9 @@ local outboxes, applied, outbox = KEYS[1], KEYS[2], KEYS[3]
 local target, last, is_own = ARGV[1], ARGV[2], ARGV[3] == '1'
 
 -- Checks.
+local known = tonumber(redis.call('HGET', applied, target) or 0)
 if is_own then
-  last = whole(math.min(tonumber(last), tonumber(redis.call('HGET', applied, target) or 0)))
+  last = whole(math.min(tonumber(last), known))
 end
 redis.call('ZCARD', outboxes)
 local left = redis.call('ZCOUNT', outbox, '(' .. last, '+inf')
