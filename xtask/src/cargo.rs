@@ -13,10 +13,23 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Returns a cargo command that runs in the root, with the same cargo that runs this program.
+///
+/// Cargo describes this package to this program in variables. The command does not inherit them:
+/// build scripts of dependencies watch some of them, so a cargo from a shell would build these
+/// dependencies again, and all that need them.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(args).current_dir(root()).stdin(Stdio::null());
+    for (name, _) in env::vars_os() {
+        if is_of_this_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+fn is_of_this_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// Runs a command. Its output goes to the output of this program.
@@ -29,4 +42,19 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{name} could not be started"))?;
     ensure!(status.success(), "{name} ended with {status}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cargo_command_does_not_inherit_the_description_of_this_package() {
+        let command = cargo(&["test"]);
+        let removed: Vec<_> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+
+        assert!(removed.contains(&"CARGO_MANIFEST_DIR".as_ref()), "{removed:?}");
+        assert!(removed.contains(&"CARGO_PKG_NAME".as_ref()), "{removed:?}");
+    }
 }
