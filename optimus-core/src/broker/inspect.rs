@@ -1,4 +1,4 @@
-//! `inspect` and plain reads for inspectors.
+//! `inspect`, `count` and plain reads for inspectors.
 
 use redis::{Cmd, Value};
 
@@ -36,7 +36,7 @@ pub struct Counts {
     pub ready: u64,
     /// Tasks that wait for their due time.
     pub delayed: u64,
-    /// Tasks that wait in their lanes.
+    /// Tasks that wait in lanes, for limits, for other tasks, or for their run.
     pub blocked: u64,
     /// Tasks that wait for another attempt.
     pub retry: u64,
@@ -112,63 +112,27 @@ impl Broker {
         Ok(names)
     }
 
-    /// Reads the cardinality of each state.
+    /// Counts the tasks in each state, at one moment.
     pub async fn counts(&self, queue: &QueueName) -> Result<Counts, BrokerError> {
-        let keys = self.keys(queue);
-        let mut commands: Vec<Cmd> = [
-            ("LLEN", "ready"),
-            ("ZCARD", "priority"),
-            ("ZCARD", "delayed"),
-            ("ZCARD", "retry"),
-            ("ZCARD", "dead"),
-            ("ZCARD", "cancelled"),
-            ("LLEN", "success"),
-        ]
-        .iter()
-        .map(|(verb, key)| get(&[*verb, &keys.of(key)]))
-        .collect();
-        let meta = keys.of("meta");
-        commands.push(get(&[
-            "HMGET",
-            &meta,
-            "tombstones",
-            "purged",
-            "paused",
-            "dead_bytes",
-            "cancelled_bytes",
-            "blocked",
-        ]));
-        commands.push(get(&["ZRANGE", &keys.of("workers"), "0", "-1"]));
-        commands.push(get(&["HLEN", &keys.of("unmet")]));
-        let mut answers = self.read(commands).await.into_iter();
-        let mut next = || answers.next().expect("an answer for each call");
-        let mut sizes = Vec::new();
-        for _ in 0..7 {
-            sizes.push(size(&next()?));
-        }
-        let flags = texts("HMGET", next()?)?;
-        let workers = texts("ZRANGE", next()?)?;
-        let unmet = size(&next()?);
-        let lengths = workers.iter().map(|w| get(&["HLEN", &keys.working(w)])).collect();
-        let mut working = 0;
-        for length in self.read(lengths).await {
-            // One field holds the worker's last claim.
-            working += size(&length?).saturating_sub(1);
-        }
-        let tombstones: u64 = flags[0].parse().unwrap_or(0);
+        let call = ScriptCall::new(&scripts::COUNT, &self.keys(queue), "");
+        Self::read_counts(self.run_read(call).await?)
+    }
+
+    /// Reads the answer to [`counts`](Self::counts).
+    pub fn read_counts(mut reply: Reply) -> Result<Counts, BrokerError> {
         Ok(Counts {
-            ready: (sizes[0] + sizes[1]).saturating_sub(tombstones),
-            delayed: sizes[2],
-            blocked: flags[5].parse().unwrap_or(0) + unmet,
-            retry: sizes[3],
-            working,
-            dead: sizes[4],
-            cancelled: sizes[5],
-            recent_successes: sizes[6],
-            dead_bytes: flags[3].parse().unwrap_or(0),
-            cancelled_bytes: flags[4].parse().unwrap_or(0),
-            purged: flags[1].parse().unwrap_or(0),
-            paused: !flags[2].is_empty(),
+            ready: reply.number()?,
+            delayed: reply.number()?,
+            blocked: reply.number()?,
+            retry: reply.number()?,
+            working: reply.number()?,
+            dead: reply.number()?,
+            cancelled: reply.number()?,
+            recent_successes: reply.number()?,
+            dead_bytes: reply.number()?,
+            cancelled_bytes: reply.number()?,
+            purged: reply.number()?,
+            paused: reply.flag()?,
         })
     }
 

@@ -306,6 +306,10 @@ scripts! {
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
     ];
+    COUNT = "count": ["key_of"] [
+        "meta", "ready", "priority", "delayed", "retry", "dead", "cancelled", "success", "workers",
+        "unmet",
+    ];
 }
 
 #[cfg(test)]
@@ -352,7 +356,7 @@ mod tests {
         for script in ALL {
             let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
             assert!(
-                ["inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
+                ["count", "inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
                 "{} has no writes block",
                 script.name
             );

@@ -31,6 +31,7 @@ mod claim_due;
 mod claim_order;
 mod collect;
 mod complete;
+mod count;
 mod delete;
 mod fail;
 mod full_memory;

@@ -141,6 +141,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("inspect", &["a live task", "a success", "limited waits"]),
+    ("count", &["a queue"]),
     ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
     ("reask", &["all"]),

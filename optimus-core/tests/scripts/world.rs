@@ -246,6 +246,7 @@ impl World {
                 broker.list(queue, state, 128, "").await.map(drop)
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
+            "count" => broker.counts(queue).await.map(drop),
             "enroll" | "disband" => self.group_in(bench, script, situation).await,
             "apply" if ["members", "results"].contains(&situation) => {
                 self.count_in(bench, situation).await
