@@ -43,9 +43,11 @@ local function end_loans(gates)
   for _, loan in ipairs(gates.ended) do
     local name, permit = string.match(loan, '^([^\n]*)\n(.*)$')
     local gate = gate_in(gates, name)
-    redis.call('ZCARD', gates.base .. 'busy:' .. name)
     gate.ended = gate.ended or {}
     gate.ended[#gate.ended + 1] = permit
+    -- A permit from before the gate had a number of permits does not count.
+    local counts = redis.call('ZSCORE', gates.base .. 'busy:' .. name, permit)
+    gate.freed = (gate.freed or 0) + (counts and 1 or 0)
   end
   local next_end = redis.call('ZRANGEBYSCORE', key, '(' .. whole(gates.now), '+inf', 'WITHSCORES',
     'LIMIT', '0', '1')[2]
@@ -119,7 +121,7 @@ end
 local function busy_at(gates, gate)
   if not gate.busy then
     local size = redis.call('ZCARD', gates.base .. 'busy:' .. gate.name)
-    gate.busy = size - (gate.ended and #gate.ended or 0)
+    gate.busy = size - (gate.freed or 0)
   end
   return gate.busy
 end

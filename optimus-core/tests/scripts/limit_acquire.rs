@@ -69,6 +69,17 @@ async fn a_repeated_acquire_takes_nothing_more(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn a_permit_from_before_a_number_of_permits_frees_none_of_them(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    bench.set(Limit::new().rate(Rate::per_second(1_000))).await;
+    assert_eq!(bench.acquire(0, "p").await, Acquired::Granted);
+    bench.set(Limit::new().max_working(1)).await;
+    bench.add_limited(0, 2, &[at_most("x", 5)]).await;
+    assert_eq!(bench.claim(1, &worker, 1, 128).await.ids().len(), 1);
+    assert_eq!(bench.claim(1_001, &worker, 2, 128).await.ids(), [], "the lease of p is over");
+    bench.assert_sound().await;
+}
+
 async fn a_permit_that_is_given_back_after_its_lease_is_free(bench: Bench) {
     bench.set(Limit::new().max_working(1)).await;
     assert_eq!(bench.acquire(0, "p").await, Acquired::Granted);
@@ -92,6 +103,7 @@ async fn the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside(ben
 }
 
 on_both![
+    a_permit_from_before_a_number_of_permits_frees_none_of_them,
     a_permit_that_is_given_back_after_its_lease_is_free,
     the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside,
     a_permit_is_shared_with_tasks,
