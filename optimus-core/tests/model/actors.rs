@@ -359,7 +359,7 @@ pub(crate) fn client_name(client: u8) -> String {
 
 /// Returns an id that a client with this clock makes, the same in every run. Its other bits have no
 /// order, so that equal times are not sorted by age.
-fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
+pub(crate) fn made_id(queue: &QueueName, version: u8, here_ms: u64, count: usize) -> TaskId {
     let rest = (count as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let (high, low) = (here_ms >> 16 & 0xffff_ffff, here_ms & 0xffff);
     let (a, b, c) = (rest & 0xfff, rest >> 12 & 0x3fff, rest >> 16);

@@ -6,7 +6,7 @@
 //! (`tests/fsck/`), and the wakeup list. Calls are sent twice, and old calls are repeated, as on a
 //! network. The clock steps forwards and backwards. At the end each queue must become empty.
 //! [`cases`] repeats this from seeds and shrinks failing runs; [`reach`] counts which cases
-//! occurred.
+//! occurred. [`flows`] does the same with limits, groups and gathered calls, for what users see.
 //!
 //! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` replace the short default, and `cargo xtask model`
 //! does long runs.
@@ -21,6 +21,7 @@ mod cases;
 mod chance;
 mod display;
 mod drain;
+mod flows;
 mod granted_tasks;
 mod keys_as_lines;
 mod messages;
@@ -35,7 +36,7 @@ mod shrink;
 mod side;
 mod step;
 
-use common::{acts, bench, dump, jobs, lanes};
+use common::{acts, bench, dump, jobs, lanes, limits};
 
 use self::{bench::Bench, cases::Plan};
 
@@ -57,4 +58,14 @@ async fn redis_and_model_never_differ() {
 #[tokio::test]
 async fn redis_and_model_never_differ_beyond_the_bounds() {
     Plan::from_env().one_of(200).wide().run(Bench::own_redis().await).await;
+}
+
+#[tokio::test]
+async fn limits_groups_and_runs_of_the_embedded_store_keep_their_promises() {
+    flows::run(Bench::embedded(), 10).await;
+}
+
+#[tokio::test]
+async fn limits_groups_and_runs_of_redis_keep_their_promises() {
+    flows::run(Bench::own_redis().await, 50).await;
 }

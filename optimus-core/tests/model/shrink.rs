@@ -2,6 +2,17 @@
 
 use crate::step::Step;
 
+/// Removes steps while the sequence still fails; ends as [`shrunk`] does.
+pub(crate) async fn without_spare_steps<S: Clone>(
+    steps: Vec<S>,
+    tries_max: u32,
+    fails: impl AsyncFn(&[S]) -> bool,
+) -> Vec<S> {
+    let mut shrinking = Shrinking { steps, fails, tries_left: tries_max };
+    while shrinking.take_steps().await {}
+    shrinking.steps
+}
+
 /// Removes steps, and parts of steps, while the sequence still fails; ends when nothing more can be
 /// removed, or after `tries_max` tries.
 pub(crate) async fn shrunk(
@@ -17,14 +28,14 @@ pub(crate) async fn shrunk(
     shrinking.steps
 }
 
-struct Shrinking<F> {
+struct Shrinking<S, F> {
     /// The shortest sequence so far that fails.
-    steps: Vec<Step>,
+    steps: Vec<S>,
     fails: F,
     tries_left: u32,
 }
 
-impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
+impl<S: Clone, F: AsyncFn(&[S]) -> bool> Shrinking<S, F> {
     /// Removes steps, beginning with many at once. Returns `true` if another round may remove more.
     async fn take_steps(&mut self) -> bool {
         let (mut count, before) = (self.steps.len().div_ceil(2), self.steps.len());
@@ -42,6 +53,17 @@ impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
         self.steps.len() < before
     }
 
+    async fn keep_if_fails(&mut self, steps: Vec<S>) -> bool {
+        self.tries_left = self.tries_left.saturating_sub(1);
+        let fails = self.tries_left > 0 && (self.fails)(&steps).await;
+        if fails {
+            self.steps = steps;
+        }
+        fails
+    }
+}
+
+impl<F: AsyncFn(&[Step]) -> bool> Shrinking<Step, F> {
     /// Removes parts of one step, beginning with many at once.
     async fn take_parts(&mut self, at: usize) {
         let mut count = parts(&self.steps[at]);
@@ -56,15 +78,6 @@ impl<F: AsyncFn(&[Step]) -> bool> Shrinking<F> {
             }
             count /= 2;
         }
-    }
-
-    async fn keep_if_fails(&mut self, steps: Vec<Step>) -> bool {
-        self.tries_left = self.tries_left.saturating_sub(1);
-        let fails = self.tries_left > 0 && (self.fails)(&steps).await;
-        if fails {
-            self.steps = steps;
-        }
-        fails
     }
 }
 
