@@ -4,21 +4,31 @@ use std::collections::HashSet;
 
 use optimus::{Inspector, QueueName};
 
-use crate::agent::QUEUE;
 use crate::store::Store;
 
 /// The keys with data of a task, by id. This data must not outlive the task's record.
 const TASK_DATA: [&str; 5] = ["blobs", "priorities", "tries", "errors", "cancel"];
 
+/// Keys that nothing needs once all tasks have ended. A name that ends in a colon has an owner.
+const OF_LIVE_TASKS: [&str; 17] = [
+    "unmet", "ties", "after:", "asks", "giveups", "outbox:", "outboxes", "wait:", "waits", "gate:",
+    "gates", "busy:", "permits", "gather:", "gathers", "lane:", "lanes",
+];
+
 /// Returns the problems of a queue in which no task waits or runs, one sentence for each.
 ///
 /// # Errors
 /// When Redis is not available.
-pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Result<Vec<String>> {
-    let queue = QueueName::new(QUEUE)?;
+pub(crate) async fn check(
+    store: &Store,
+    inspector: &Inspector,
+    queue: &str,
+) -> anyhow::Result<Vec<String>> {
+    let queue = QueueName::new(queue)?;
     let mut wrong = Vec::new();
     let counts = inspector.counts(&queue).await?;
-    if counts.ready + counts.delayed + counts.retry + counts.working > 0 {
+    let waits = counts.ready + counts.delayed + counts.retry + counts.blocked;
+    if waits + counts.working > 0 {
         wrong.push(format!("tasks still wait or run: {counts:?}"));
     }
     for worker in inspector.workers(&queue).await? {
@@ -26,7 +36,7 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
             wrong.push(format!("{} still holds {:?}", worker.id, worker.running));
         }
     }
-    let key = |name: &str| format!("{{optimus:{QUEUE}:0}}:{name}");
+    let key = |name: &str| format!("{{optimus:{queue}:0}}:{name}");
     let mut ended: HashSet<String> = HashSet::new();
     for state in ["dead", "cancelled"] {
         let ids: Vec<String> = store.command(&["ZRANGE", &key(state), "0", "-1"]).await?;
@@ -48,7 +58,21 @@ pub(crate) async fn check(store: &Store, inspector: &Inspector) -> anyhow::Resul
     }
     marks(store, &key("biz:"), &records, &mut wrong).await?;
     held_by_nobody(store, &key("working:"), &mut wrong).await?;
+    left_by_flows(store, &key(""), &mut wrong).await?;
     Ok(wrong)
+}
+
+/// Checks that no key is left that only tasks need that have not ended.
+async fn left_by_flows(store: &Store, prefix: &str, wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    let keys: Vec<String> = store.command(&["KEYS", &format!("{prefix}*")]).await?;
+    for key in keys {
+        let name = &key[prefix.len()..];
+        let kind = name.find(':').map_or(name, |colon| &name[..=colon]);
+        if OF_LIVE_TASKS.contains(&kind) {
+            wrong.push(format!("{key} is left"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that each biz id belongs to an existing task.
@@ -62,7 +86,8 @@ async fn marks(
     for key in keys {
         let mark: String = store.command(&["GET", &key]).await?;
         let owner = mark.split(':').next().unwrap_or_default();
-        if !records.contains(owner) {
+        // A task that has succeeded keeps its biz id until the window is over.
+        if !mark.ends_with(":D") && !records.contains(owner) {
             wrong.push(format!("{key} belongs to {owner}, which no longer exists"));
         }
     }

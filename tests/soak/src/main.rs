@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let ended = match args.split_first() {
         Some((first, rest)) if first == "agent" => agent::serve(rest).map(|()| true),
-        _ => options::Options::read(args).and_then(|options| scene::run_scene(&options)),
+        _ => options::Options::read(args).and_then(|options| scene::run_scenes(&options)),
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,

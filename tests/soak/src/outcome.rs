@@ -11,7 +11,7 @@ use optimus::{Client, Error, PAGE_MAX, QueueName, TaskId, TaskState};
 use optimus_testkit::history::{self, Found, Rules, Verdict, What, check};
 use tokio::time::sleep;
 
-use crate::agent::{COMPLAINTS, Kind, QUEUE};
+use crate::agent::{COMPLAINTS, Kind, Load, QUEUES};
 use crate::fsck;
 use crate::nemesis::Done;
 use crate::scene::Environment;
@@ -74,7 +74,9 @@ pub(crate) async fn find(
     }
     let drained = healed.elapsed();
     record_states(environment, &client, folder).await?;
-    wrong.extend(fsck::check(&environment.store, &client.inspector()).await?);
+    for queue in QUEUES {
+        wrong.extend(fsck::check(&environment.store, &client.inspector(), queue).await?);
+    }
     let complaints = std::fs::read_to_string(folder.join(COMPLAINTS)).unwrap_or_default();
     wrong.extend(complaints.lines().take(CHECKS).map(|line| format!("a user saw: {line}")));
     let verdict = check(folder, &Rules { lease: environment.lease })?;
@@ -83,14 +85,21 @@ pub(crate) async fn find(
 }
 
 async fn drain(environment: &Environment, client: &Client) -> anyhow::Result<()> {
-    let (begun, queue) = (Instant::now(), QueueName::new(QUEUE)?);
+    let begun = Instant::now();
     loop {
-        let counts = client.inspector().counts(&queue).await?;
-        if counts.ready + counts.delayed + counts.retry + counts.working == 0 {
+        let mut left = Vec::new();
+        for queue in QUEUES {
+            let counts = client.inspector().counts(&QueueName::new(queue)?).await?;
+            let waits = counts.ready + counts.delayed + counts.retry + counts.blocked;
+            if waits + counts.working > 0 {
+                left.push(counts);
+            }
+        }
+        if left.is_empty() {
             return Ok(());
         }
         if begun.elapsed() > DRAIN_WITHIN {
-            bail!("not drained within {DRAIN_WITHIN:?}: {counts:?}");
+            bail!("not drained within {DRAIN_WITHIN:?}: {left:?}");
         }
         environment.processes().tend()?;
         sleep(CHECK_EVERY).await;
@@ -109,7 +118,7 @@ async fn record_states(
         What::Acked { task, id } | What::Begin { task, id, .. } => drop(ids.insert(task, id)),
         _ => {}
     })?;
-    let mut states = HashMap::new();
+    let (mut states, load) = (HashMap::new(), environment.load);
     for (state, found) in [
         (TaskState::Dead, Found::Dead),
         (TaskState::Cancelled, Found::Cancelled),
@@ -117,16 +126,19 @@ async fn record_states(
         (TaskState::Delayed, Found::Live),
         (TaskState::Retry, Found::Live),
         (TaskState::Working, Found::Live),
+        (TaskState::Blocked, Found::Live),
         (TaskState::Success, Found::Success),
     ] {
-        for id in list(client, state).await? {
-            states.insert(id.to_string(), found);
+        for queue in QUEUES {
+            for id in list(client, queue, state).await? {
+                states.insert(id.to_string(), found);
+            }
         }
     }
     let mut checks = stream::iter(ids)
         .map(|(task, id)| {
             let known = states.get(&id).copied().unwrap_or(Found::Forgotten);
-            async move { found(client, task, &id, known).await }
+            async move { found((client, load), task, &id, known).await }
         })
         .buffer_unordered(CHECKS);
     while let Some(found) = checks.next().await {
@@ -136,8 +148,8 @@ async fn record_states(
 }
 
 /// Returns all tasks in a state.
-async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> {
-    let (queue, mut all, mut after) = (QueueName::new(QUEUE)?, Vec::new(), None);
+async fn list(client: &Client, queue: &str, state: TaskState) -> anyhow::Result<Vec<TaskId>> {
+    let (queue, mut all, mut after) = (QueueName::new(queue)?, Vec::new(), None);
     loop {
         let page = client.inspector().list(&queue, state, after.as_ref(), PAGE_MAX).await?;
         all.extend(page.rows.into_iter().map(|row| row.id));
@@ -149,10 +161,16 @@ async fn list(client: &Client, state: TaskState) -> anyhow::Result<Vec<TaskId>> 
 }
 
 /// Adds the fence of the attempt whose result is kept.
-async fn found(client: &Client, task: u64, id: &str, state: Found) -> anyhow::Result<What> {
+async fn found(
+    (client, load): (&Client, Load),
+    task: u64,
+    id: &str,
+    state: Found,
+) -> anyhow::Result<What> {
+    let id: TaskId = id.parse()?;
     let has_result = matches!(state, Found::Success | Found::Forgotten);
-    let kept = if has_result && Kind::of(task) == Kind::Answering {
-        client.broker().result(&id.parse::<TaskId>()?).await.map_err(Error::from)?
+    let kept = if has_result && load == Load::Tasks && Kind::of(task) == Kind::Answering {
+        client.broker().result(&id).await.map_err(Error::from)?
     } else {
         None
     };

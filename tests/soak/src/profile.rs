@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::agent::Load;
 use crate::nemesis::Act;
 
 /// A kind of run.
@@ -24,6 +25,7 @@ pub(crate) struct Profile {
     /// The acts on processes, and the acts on Redis and its connections. Both run at the same time.
     pub(crate) plans: [Plan; 2],
     pub(crate) sync: Sync,
+    pub(crate) load: Load,
 }
 
 /// The acts of one nemesis.
@@ -44,6 +46,7 @@ pub(crate) enum Sync {
     /// half.
     Both,
     EverySec,
+    Always,
 }
 
 const NOTHING: Plan = Plan { acts: &[], count: Some(0), pause: Duration::ZERO };
@@ -85,6 +88,7 @@ const EVERYTHING: Profile = Profile {
         Plan { acts: ON_REDIS, count: None, pause: Duration::from_secs(1) },
     ],
     sync: Sync::Both,
+    load: Load::Tasks,
 };
 
 /// A short version of everything. It runs for each change.
@@ -98,6 +102,36 @@ pub(crate) const QUICK: Profile = Profile {
         Plan { acts: ON_REDIS, count: None, pause: Duration::from_millis(600) },
     ],
     ..EVERYTHING
+};
+
+const ON_FLOWS: &[(u32, Act)] =
+    &[(4, Act::KillWorker), (1, Act::FreezeShort), (1, Act::ReplaceWorker)];
+
+const FLOWS: Profile = Profile {
+    name: "flows",
+    about: "groups, lanes, limits, runs and prerequisites under kill -9, with AOF always (5 min)",
+    time: Some(Duration::from_secs(300)),
+    per_s: 120,
+    plans: [
+        Plan { acts: ON_FLOWS, count: None, pause: Duration::from_millis(1_500) },
+        Plan { acts: &[(1, Act::KillRedis)], count: None, pause: Duration::from_secs(4) },
+    ],
+    sync: Sync::Always,
+    load: Load::Flows,
+    ..EVERYTHING
+};
+
+/// A short version of the flows. It runs for each change, too.
+pub(crate) const QUICK_FLOWS: Profile = Profile {
+    name: "flows-quick",
+    about: "the same flows in 20 s, as a step of the tests",
+    time: Some(Duration::from_secs(20)),
+    per_s: 60,
+    plans: [
+        Plan { acts: ON_FLOWS, count: None, pause: Duration::from_millis(900) },
+        Plan { acts: &[(1, Act::KillRedis)], count: None, pause: Duration::from_secs(3) },
+    ],
+    ..FLOWS
 };
 
 /// All profiles. The first one is the default.
@@ -186,7 +220,9 @@ pub(crate) const PROFILES: &[Profile] = &[
         sync: Sync::EverySec,
         ..EVERYTHING
     },
+    FLOWS,
     QUICK,
+    QUICK_FLOWS,
 ];
 
 impl Profile {

@@ -1,4 +1,4 @@
-//! One run, from the first process to the verdict: [`run_scene`].
+//! Each run, from the first process to the verdict: [`run_scenes`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::agent::{Role, Settings};
+use crate::agent::{Load, PARTS_LIMIT, PARTS_MAX, Role, Settings};
 use crate::nemesis::{Act, Done, Nemesis};
 use crate::options::Options;
 use crate::outcome::{self, Outcome};
@@ -35,6 +35,7 @@ pub(crate) struct Environment {
     pub(crate) store: Store,
     /// The workers' lease.
     pub(crate) lease: Duration,
+    pub(crate) load: Load,
     /// The proxies. Some agents reach Redis through one of them.
     pub(crate) proxies: Vec<(Who, FaultProxy)>,
     pub(crate) log: Arc<HistoryLog>,
@@ -87,35 +88,45 @@ impl Environment {
     }
 }
 
-/// Causes the faults and checks the tasks. Returns `false` if a promise was broken.
+/// Causes the faults and checks the tasks, for one profile after the other. Returns `false` if a
+/// promise was broken.
 ///
 /// # Errors
 ///
-/// When the run itself can't be carried out.
-pub(crate) fn run_scene(options: &Options) -> anyhow::Result<bool> {
+/// When a run itself can't be carried out.
+pub(crate) fn run_scenes(options: &Options) -> anyhow::Result<bool> {
+    for profile in &options.profiles {
+        if !run_scene(options, profile)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn run_scene(options: &Options, profile: &Profile) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new().prefix("optimus-soak-").tempdir()?;
-    println!("profile {}, seed {}", options.profile.name, options.seed);
+    println!("profile {}, seed {}", profile.name, options.seed);
     if has_faketime() {
         println!("clocks: one worker's {AHEAD}, one client's {BEHIND}");
     } else {
         println!("clocks: all correct, because libfaketime is missing");
     }
     let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
-    let outcome = runtime.block_on(run(options, folder.path()));
+    let outcome = runtime.block_on(run(options.seed, profile, folder.path()));
     let good = outcome.as_ref().is_ok_and(Outcome::is_good);
     if let Ok(outcome) = &outcome {
         println!("{outcome}");
     }
-    println!("profile {}, seed {}", options.profile.name, options.seed);
+    println!("profile {}, seed {}", profile.name, options.seed);
     if options.keep || !good {
         println!("histories: {}", folder.keep().display());
     }
     outcome.map(|_| good)
 }
 
-async fn run(options: &Options, folder: &Path) -> anyhow::Result<Outcome> {
-    let (begun, profile) = (Instant::now(), &options.profile);
-    let mut random = fastrand::Rng::with_seed(options.seed);
+async fn run(seed: u64, profile: &Profile, folder: &Path) -> anyhow::Result<Outcome> {
+    let begun = Instant::now();
+    let mut random = fastrand::Rng::with_seed(seed);
     let environment = Arc::new(set(profile, folder, &mut random).await?);
     if profile.sync == Sync::EverySec {
         environment.sync_every_second().await?;
@@ -162,14 +173,18 @@ async fn set(
             count: profile.tasks.map(|tasks| tasks / each),
             per_s: profile.per_s / each,
             seed: random.u64(..),
+            load: profile.load,
         };
         let clock = wrong_clock(client, profile.clients, BEHIND);
         clients.push(Settings { url, folder: folder_of(), clock, role });
     }
     let log = Arc::new(HistoryLog::open(folder)?);
+    let (max_working, limit) = (PARTS_MAX.into(), PARTS_LIMIT.to_owned());
+    log.write(What::Rule { interval_us: 0, burst: 0, max_working, limit });
     let processes = Mutex::new(Processes::start(folder, workers, clients)?);
     let (acts, synced_always) = (AtomicU64::new(0), AtomicBool::new(true));
-    Ok(Environment { store, lease: profile.lease, proxies, log, acts, processes, synced_always })
+    let (lease, load) = (profile.lease, profile.load);
+    Ok(Environment { store, lease, load, proxies, log, acts, processes, synced_always })
 }
 
 /// Returns the error of an agent's clock. The last of several agents has a wrong clock, because the

@@ -36,7 +36,7 @@ struct Submitter<'a> {
 
 /// Runs until the agent is asked to end, or has submitted all its tasks.
 pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    let Role::Client { first, count, per_s, seed } = settings.role else { bail!("it submits") };
+    let Role::Client { first, count, per_s, seed, .. } = settings.role else { bail!("it submits") };
     let log = HistoryLog::open(&settings.folder)?;
     let builder = Client::builder(&settings.url).submit_timeout(SUBMIT_TIMEOUT);
     let (client, operator) = (builder.connect().await?, Client::connect(&settings.url).await?);
@@ -160,11 +160,16 @@ impl Submitter<'_> {
     }
 
     fn complain(&self, problem: &Error) {
-        let path = self.settings.folder.join(COMPLAINTS);
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        let written = file.and_then(|mut file| writeln!(file, "{problem}"));
-        written.expect("the folder of the histories is writable");
+        complain(self.settings, problem);
     }
+}
+
+/// Notes an error that no user should ever see.
+pub(super) fn complain(settings: &Settings, problem: &Error) {
+    let path = settings.folder.join(COMPLAINTS);
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{problem}"));
+    written.expect("the folder of the histories is writable");
 }
 
 fn call(number: u64) -> ErasedCall {

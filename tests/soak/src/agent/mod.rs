@@ -4,6 +4,9 @@
 //! their histories.
 
 mod client;
+mod flow_client;
+mod flow_tasks;
+mod load;
 mod mix;
 mod tasks;
 mod worker;
@@ -15,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
 pub(crate) use client::COMPLAINTS;
+pub(crate) use flow_client::{PARTS_LIMIT, QUEUES};
+pub(crate) use flow_tasks::PARTS_MAX;
+pub(crate) use load::Load;
 pub(crate) use mix::Kind;
 pub(crate) use tasks::QUEUE;
 
@@ -35,7 +41,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// The agent submits tasks, numbered from `first`.
-    Client { first: u64, count: Option<u64>, per_s: u64, seed: u64 },
+    Client { first: u64, count: Option<u64>, per_s: u64, seed: u64, load: Load },
     /// The agent runs tasks.
     Worker { slots: usize, lease_ms: u64 },
 }
@@ -51,7 +57,8 @@ pub(crate) fn serve(args: &[String]) -> anyhow::Result<()> {
         serde_json::from_str(settings).context("can't read the settings of the agent")?;
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     match settings.role {
-        Role::Client { .. } => runtime.block_on(client::run(&settings)),
+        Role::Client { load: Load::Tasks, .. } => runtime.block_on(client::run(&settings)),
+        Role::Client { load: Load::Flows, .. } => runtime.block_on(flow_client::run(&settings)),
         Role::Worker { .. } => runtime.block_on(worker::run(&settings)),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use optimus::Context;
+use optimus::{Context, TaskId};
 use optimus_testkit::history::{HistoryLog, How, What};
 
 use super::mix::Kind;
@@ -16,14 +16,17 @@ pub(crate) const QUEUE: &str = "soak";
 pub(super) enum Problem {
     Asked,
     Stopped,
+    /// A promise was broken.
+    Wrong(String),
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Asked => "asked to fail",
-            Self::Stopped => "asked to stop",
-        })
+        match self {
+            Self::Asked => f.write_str("asked to fail"),
+            Self::Stopped => f.write_str("asked to stop"),
+            Self::Wrong(what) => write!(f, "wrong: {what}"),
+        }
     }
 }
 
@@ -99,7 +102,7 @@ pub(super) fn overrun(
 }
 
 /// One execution. It is recorded from its start to its end, for every kind of end.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     number: u64,
     fence: u64,
     log: &'a HistoryLog,
@@ -107,10 +110,28 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn begin(number: u64, log: &'a HistoryLog, ctx: &Context) -> Self {
-        let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
+    pub(super) fn begin(number: u64, log: &'a HistoryLog, ctx: &Context) -> Self {
+        Self::begin_attempt(number, ctx.id(), ctx.attempt(), (log, ctx))
+    }
+
+    /// The same for one of the calls of a run. The attempt of a run is that of its first call.
+    pub(super) fn begin_as(number: u64, id: &TaskId, log: &'a HistoryLog, ctx: &Context) -> Self {
+        Self::begin_attempt(number, id, 1, (log, ctx))
+    }
+
+    fn begin_attempt(
+        number: u64,
+        id: &TaskId,
+        attempt: u32,
+        (log, ctx): (&'a HistoryLog, &Context),
+    ) -> Self {
+        let (id, fence) = (id.to_string(), ctx.fence());
         log.write(What::Begin { task: number, id, attempt, fence });
         Self { number, fence, log, how: How::Stopped }
+    }
+
+    pub(super) fn end(mut self, how: How) {
+        self.how = how;
     }
 }
 

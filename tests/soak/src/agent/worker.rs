@@ -7,8 +7,7 @@ use anyhow::bail;
 use optimus::Worker;
 use optimus_testkit::history::HistoryLog;
 
-use super::tasks::QUEUE;
-use super::{Role, Settings};
+use super::{QUEUES, Role, Settings};
 
 /// How long tasks may still run after the worker is asked to end.
 const GRACE: Duration = Duration::from_secs(1);
@@ -21,7 +20,7 @@ pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let lease = Duration::from_millis(lease_ms);
     let worker = Worker::builder(&settings.url)
         .quiet()
-        .queues([QUEUE])
+        .queues(QUEUES)
         .concurrency(slots)
         .lease(lease)
         .poll(lease / 4)
