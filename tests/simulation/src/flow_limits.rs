@@ -28,6 +28,22 @@ fn named(name: &str, limit: Limit) -> TaskLimit {
     TaskLimit { gate: Gate::Named(name.to_owned()), limit }
 }
 
+/// How many more tasks of a lane of several operators let run at once at most.
+const WIDER_BY: u16 = 2;
+
+/// The lanes whose widths operators change, each with the largest width that they set.
+pub(crate) fn changing_lanes() -> Vec<(&'static str, u16)> {
+    let wide = LANES.iter().filter(|(_, width, _)| *width > 1);
+    wide.map(|(key, width, _)| (*key, width + WIDER_BY)).collect()
+}
+
+/// How many tasks of a lane may run at once at any time.
+pub(crate) fn widest(lane: &Lane) -> u16 {
+    let mut all = changing_lanes().into_iter();
+    let changing = all.find(|(key, _)| *key == lane.key);
+    changing.map_or(lane.width.get(), |(_, widest)| widest)
+}
+
 /// Returns a lane of this number.
 pub(crate) fn lane(number: usize) -> Lane {
     let (key, width, on_failure) = LANES[number % LANES.len()];

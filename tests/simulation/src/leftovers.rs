@@ -10,9 +10,9 @@ use crate::dump::dump;
 use crate::world::World;
 
 /// Keys that nothing needs once all tasks have ended. A name that ends in a colon has an owner.
-const OF_LIVE_TASKS: [&str; 11] = [
+const OF_LIVE_TASKS: [&str; 13] = [
     "unmet", "asks", "giveups", "outbox:", "outboxes", "wait:", "waits", "gate:", "gates", "busy:",
-    "permits",
+    "permits", "gather:", "gathers",
 ];
 const PAGE: u16 = 100;
 

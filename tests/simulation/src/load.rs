@@ -14,7 +14,8 @@ pub enum Load {
     /// Tasks that have nothing to do with one another.
     #[default]
     Plain,
-    /// Also tasks of lanes, with limits and prerequisites, and chains and groups of tasks.
+    /// Also tasks of lanes, with limits and prerequisites, calls that run together, and chains and
+    /// groups of tasks.
     Flows,
 }
 

@@ -232,8 +232,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn begin(number: u64, ctx: &Context) -> Self {
+        Self::begin_as(number, ctx.id().to_string(), ctx.attempt(), ctx)
+    }
+
+    /// The same for one of the calls of a run, of which the context has only the first.
+    pub(crate) fn begin_as(number: u64, id: String, attempt: u32, ctx: &Context) -> Self {
         let desk: Desk = ctx.data().expect("each worker gives its handlers a desk");
-        let (id, attempt, fence) = (ctx.id().to_string(), ctx.attempt(), ctx.fence());
+        let fence = ctx.fence();
         let again = desk.network.journal.begun(number) > 0;
         let deadline = ctx.deadline().into();
         let run = Self { number, fence, desk, deadline, how: How::Stopped, again };
@@ -248,7 +253,7 @@ impl Run {
         }
     }
 
-    async fn wait(&self, ctx: &Context, wait: Duration) -> Result<(), BoxError> {
+    pub(crate) async fn wait(&self, ctx: &Context, wait: Duration) -> Result<(), BoxError> {
         tokio::select! {
             biased;
             () = sleep(wait) => Ok(()),

@@ -3,12 +3,15 @@
 mod cancel;
 mod chains;
 mod delete;
+mod explains;
 mod gates;
+mod gathers;
 mod groups;
 mod pause;
 mod requeue;
 mod shaped;
 mod wait;
+mod widths;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -116,7 +119,7 @@ impl User {
     }
 
     async fn act_in_flows(&mut self) {
-        match self.random.u8(..24) {
+        match self.random.u8(..30) {
             0..10 => self.submit_shaped().await,
             10..13 => self.keep_promise().await,
             13..15 => self.submit_chain().await,
@@ -125,7 +128,10 @@ impl User {
             19 => self.cancel_group().await,
             20..22 => self.delete_some().await,
             22 => self.borrow_permit().await,
-            _ => self.operate_gate().await,
+            23 => self.operate_gate().await,
+            24..27 => self.submit_gathered().await,
+            27 => self.set_width().await,
+            _ => self.explain().await,
         }
     }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::flow_tasks::{Link, Total};
+use crate::gathered::Gathered;
 use crate::hostile::{Hostile, Unclonable};
 use crate::journal::Journal;
 use crate::network::Network;
@@ -205,6 +206,7 @@ impl World {
                     .task_type::<Mute>()
                     .task_type::<Link>()
                     .task_type::<Total>()
+                    .task_type::<Gathered>()
                     .task_type::<Hostile>()
                     .data(Unclonable)
                     .data(desk);

@@ -9,7 +9,7 @@ use optimus_core::{
 use optimus_testkit::history::{Until, What};
 
 use super::User;
-use crate::flow_limits::{if_dead, lane, limits, name_of};
+use crate::flow_limits::{if_dead, lane, limits, name_of, widest};
 use crate::load::Promise;
 use crate::tasks::{Kind, Work};
 
@@ -122,7 +122,7 @@ impl User {
         (limits, cost): (&[TaskLimit], u32),
     ) {
         if let Some(lane) = lane {
-            let (width, if_dead) = (lane.width.get(), if_dead(lane));
+            let (width, if_dead) = (widest(lane), if_dead(lane));
             let lane = name_of(queue, &optimus_core::Gate::Lane(lane.key.clone()));
             self.write(What::Lane { task, width, if_dead, lane });
         }
