@@ -28,6 +28,8 @@ local want = want_text + 0
 local CLAIM_MAX = 128
 -- The length of an entry that is a task's id.
 local ID_LENGTH = 22
+-- With one more entry, a key with permits becomes a table, as in `gate`.
+local SMALL = 15
 -- The lease of a worker that has not registered one.
 local LEASE_MS = 15000
 -- Beyond 64 bytes Redis turns a small hash into a table. In the compact form each lookup among 100
@@ -80,11 +82,47 @@ elseif is_usual then
     is_woken = there == 1
   end
 end
+-- The usual case in a queue with limits: no task is ranked or waits for a gate, nothing is lent.
+-- In most such queues nothing is set or shut either, so only records have limits.
+local base = is_limited and string.sub(meta, 1, -5)
+local is_calm, is_bare = is_limited and not is_due and not has_tombstones, false
+if is_calm then
+  local waits, loans = base .. 'waits', base .. 'loans'
+  is_bare = redis.call('EXISTS', priority, waits, loans, base .. 'limits', base .. 'shut') == 0
+  is_calm = is_bare or redis.call('EXISTS', priority, waits, loans) == 0
+end
 -- A claim of one task needs no lists and no functions.
-local one, record = is_usual and want == 1 and entries[1], nil
+local one, record = (is_usual or is_bare) and want == 1 and entries[1], nil
 if one then
   record = #one == ID_LENGTH and redis.call('HGET', tasks, one)
   one = record and one
+end
+-- Neither does a task with one limit that lets it through. In a header without escaped characters,
+-- only names of fields have quotes before their colon.
+local gate, spent, full_at, busy, is_unmarked
+if one and is_bare then
+  local header = string.sub(record, 1, string.find(record, '\n', 1, true))
+  local interval, burst, most, name =
+    string.match(header, '"g":%["(%d+):(%d+):(%d+):([^"]+)"%]')
+  if string.find(header, name and '\\' or '"g":[', 1, true) then
+    one = nil
+  elseif name and interval ~= '0' then
+    spent, gate = base .. 'spent', name
+    local stored = redis.call('ZSCORE', spent, gate)
+    local us = now * 1000
+    interval, burst = interval + 0, math.max(burst, 1)
+    local cost = math.min(math.max(string.match(header, '"gc":(%d+)') or 1, 1), burst)
+    -- The call that adds a gate to `spent` forgets others, so it needs functions.
+    full_at = stored and math.max(math.min(stored, us + burst * interval), us) + cost * interval
+    one = stored and full_at - burst * interval <= us and one
+  end
+  if one and name and most ~= '0' then
+    gate, busy = name, base .. 'busy:' .. name
+    local size, held = redis.call('ZCARD', busy), redis.call('HLEN', base .. 'permits')
+    is_unmarked = held == 0 and redis.call('HEXISTS', base .. 'waiters', '#permits') == 0
+    -- The one more makes them tables.
+    one = size < most + 0 and size ~= SMALL and held ~= SMALL and one
+  end
 end
 local seldom, gated, plain_ids, with_records, granted, wake_worker
 if not one then
@@ -92,8 +130,8 @@ if not one then
 end
 local ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, tried
 local records, not_before, passed
-if is_limited and not is_due and not has_tombstones then
-  passed = gated()({ meta = meta, tasks = tasks, priority = priority }, entries, want, now)
+if is_calm and not one then
+  passed = gated()({ base = base, tasks = tasks, is_bare = is_bare }, entries, want, now)
 end
 if one then
   from_ready, more, next_due = 1, #entries > 1, due_at
@@ -109,7 +147,7 @@ elseif not is_usual then
     mixed_ids = limited()
   end
   tried = true
-  local base = string.sub(meta, 1, -5)
+  base = base or string.sub(meta, 1, -5)
   local queue = { meta = meta, ready = ready, priority = priority,
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
     skips = base .. 'skips', wake = wake, due_at = due_at, is_due = is_due,
@@ -203,6 +241,15 @@ elseif last and not alone and string.find(last, ALONE, 1, true) then
 end
 if passed then
   passed.write(passed.gates)
+elseif one and full_at then
+  redis.call('ZADD', spent, whole(full_at), gate)
+end
+if one and busy then
+  redis.call('ZADD', busy, whole(now), one)
+  redis.call('HSET', base .. 'permits', one, gate .. '\n')
+  if is_unmarked then
+    redis.call('HSET', base .. 'waiters', '#permits', '1')
+  end
 end
 if next_due and next_due ~= due_at then
   redis.call('HDEL', meta, '')

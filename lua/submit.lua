@@ -80,8 +80,10 @@ if last ~= since and answered then
     return { 'FORGOTTEN' }
   end
 end
--- A plain submit of one task needs no lists and no functions.
-local one = plain and count == 1 and first_id
+-- A submit of one task needs no lists and no functions if the task is plain, or has limits alone.
+local is_gated = not plain and count == 1 and options == 1 and not priority
+  and string.byte(ARGV[first_option]) == GATE_MARK
+local one = (plain and count == 1 or is_gated) and first_id
 local lost, now_ms, whole, append, seldom, laned, gated, waiting
 if not one or last < since then
   now_ms, whole, append, seldom, laned, gated, waiting = rare()
@@ -92,7 +94,7 @@ if last < since then
 end
 local length = redis.call('LLEN', ready)
 local is_woken = true
-if not plain or length <= SHORT or (length + count) % STEP < count then
+if not (plain or one) or length <= SHORT or (length + count) % STEP < count then
   is_woken = redis.call('LLEN', wake) > 0
 end
 -- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
@@ -107,12 +109,28 @@ if priority or not clocks_agree then
   clocks_agree = here ~= '' and math.abs(now - tonumber(here)) <= 1000
   redis.call('HLEN', tasks)
 end
+one = clocks_agree and one
+if one and is_gated then
+  -- Unless the queue is new to limits, or tasks wait with which this one may have to wait.
+  local base = string.sub(tasks, 1, -6)
+  local facts = redis.call('HMGET', base .. 'meta', 'limited', 'blocked')
+  if not facts[1]
+    or facts[2] and facts[2] ~= '0' and redis.call('EXISTS', base .. 'waits') == 1 then
+    one = nil
+  end
+end
+if is_gated and not one then
+  redis.call('LLEN', wake)
+end
+if not one and not seldom then
+  now_ms, whole, append, seldom, laned, gated, waiting = rare()
+end
 if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
 local asked, apart, joins, write_lanes, gate_joins, write_gate_joins
-if options > 0 or may_exist then
+if not one and (options > 0 or may_exist) then
   local first_gate, first_lane = nil, first_option
   while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
     if not first_gate and string.byte(ARGV[first_lane]) == GATE_MARK then
@@ -152,7 +170,6 @@ if options > 0 or may_exist then
     now = now or gate_joins.count > 0 and now_ms(now_override)
   end
 end
-one = one and clocks_agree and one
 local entries, in_ready = not one and {} or nil, 0
 for i = 1, one and 0 or count do
   if not (apart and apart[i]) then

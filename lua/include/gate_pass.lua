@@ -1,19 +1,12 @@
 -- gate_pass: which tasks are next in the usual case of a queue with limits: none is ranked, none
 -- waits for a gate, and every task passes its gates.
 
--- Returns the ids and what a claim writes about them, nil in any other case. `entries` keep their
--- content.
+-- Returns the ids and what a claim writes about them, nil if a gate refuses one. `entries` keep
+-- their content.
 local function passing(queue, entries, want, now)
-  local base = string.sub(queue.meta, 1, -5)
-  local waits, loans = base .. 'waits', base .. 'loans'
-  local is_bare = redis.call('EXISTS', queue.priority, waits, loans, base .. 'limits',
-    base .. 'shut') == 0
-  if not is_bare and redis.call('EXISTS', queue.priority, waits, loans) > 0 then
-    return nil
-  end
   local ids, from_ready, tried = plain_ids({ unpack(entries) }, want)
   local kept, records = with_records(queue.tasks, ids)
-  local gates = gates_of(base, now, is_bare)
+  local gates = gates_of(queue.base, now, queue.is_bare)
   for i = 1, #kept do
     local pass = pass_of(gates, records[i])
     if pass then
