@@ -1,5 +1,8 @@
 -- gather_join: tasks that join those with which they run.
 
+-- From this many tasks on, a key is a table.
+local TABLE_FROM = 16
+
 -- A list of the keys that tasks join. `count` counts these tasks.
 local function gathers_of(meta)
   local base = string.sub(meta, 1, -5)
@@ -17,7 +20,8 @@ local function join_gather(joins, run, id, now, since)
     one.due_before = one.due
     joins.named[run.name], joins[#joins + 1] = one, one
   end
-  one.add[#one.add + 1], one.add[#one.add + 2] = whole(since or now), id
+  joins.now = joins.now or whole(now)
+  one.add[#one.add + 1], one.add[#one.add + 2] = since and whole(since) or joins.now, id
   one.waiting, joins.count = one.waiting + 1, joins.count + 1
   local due = now + (since and math.min(run.wait, BACK_MS) or run.wait)
   if one.waiting == run.max then
@@ -41,9 +45,10 @@ end
 local function write_gathers(joins)
   local dues = {}
   for _, one in ipairs(joins) do
-    for first = 1, #one.add, 4000 do
-      redis.call('ZADD', one.key, unpack(one.add, first, math.min(first + 3999, #one.add)))
-    end
+    -- Among few tasks, a search through all of them costs less than a table.
+    local before = one.waiting - #one.add / 2
+    local becomes_table = before < TABLE_FROM and one.waiting >= TABLE_FROM
+    zadd_as_table(one.key, becomes_table and 0 or before + 1, one.add)
     if one.due ~= one.due_before then
       dues[#dues + 1], dues[#dues + 2] = whole(one.due), one.name
     end

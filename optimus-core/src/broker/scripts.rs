@@ -113,7 +113,10 @@ scripts! {
                 "key_as_table", "end_mark", "gate_class", "gate", "gate_wait", "ready_limited",
             ]
                 -> "limited_ids"
-            within gathered ["gather", "gather_again", "gather_join", "gather_due"] -> "gathered_of"
+            within gathered [
+                "key_as_table", "gather", "gather_again", "gather_join", "gather_due",
+            ]
+                -> "gathered_of"
             -> "mixed_ids, repeated_claim, limited, gathered"
         gated ["key_as_table", "end_mark", "task_header", "gate_class", "gate", "gate_pass"]
             -> "passing"
