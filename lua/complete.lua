@@ -18,7 +18,8 @@
 --        `%<position>;<ms>` is how long the success of a task is remembered, in addition to its
 --        other extra. After these and before the lanes come the members of groups: for each run of
 --        members of one group `&<first>:<last>;<home queue, '' for this one>;<group>`, then for
---        each its position in the group and its result
+--        each its position in the group and its result. `=` before the group means that all have
+--        the same result: it comes first, and then only their positions
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
 --        effects for a relay were posted
 
@@ -43,9 +44,9 @@ local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 -- functions.
 local one = #ARGV == ONE_TASK_ARGS and id
 local held, reply, first_id, count, ids = nil, 'OK', ONE_TASK_ARGS - 1, 1, nil
-local now_ms, whole, still_held, column, permitted, laned, counting, waiting, seldom
+local now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom
 if not one then
-  now_ms, whole, still_held, column, permitted, laned, counting, waiting, seldom = rare()
+  now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom = rare()
   held, reply, first_id, count = still_held(working, 1)
   if #held == 0 then
     return reply
@@ -107,34 +108,49 @@ if remembered then
   local _, _, outcomes_of = waiting()
   outcomes = outcomes_of(base, remembered, biz_of, biz_keys)
 end
-if moves or marks or outcomes or members then
+if moves or marks or outcomes or members and #members.ended > 0 then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
 local back, give_back, ends, write_ends
 local has_effects = members and #members.there > 0
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
-if marks or has_effects or redis.call('EXISTS', waiters) == 1 then
-  local home = string.sub(tasks, 1, -6)
-  if one then
-    ids = { one }
-    now_ms, whole, still_held, column, permitted, laned, counting, waiting, seldom = rare()
-  end
-  if not marks and not has_effects and redis.call('HLEN', waiters) == 1
+local awaited, busy = redis.call('HLEN', waiters), nil
+if marks or has_effects or awaited > 0 then
+  local home, is_settled = string.sub(tasks, 1, -6), false
+  local has_permits = not marks and not has_effects and awaited == 1
     and redis.call('HEXISTS', waiters, '#permits') == 1
-    and redis.call('HLEN', home .. 'permits') > 0 then
+  if one and has_permits then
+    -- If nobody waits for the permit of the task, it needs no lists and no functions either.
+    local gates = redis.call('HGET', home .. 'permits', one)
+    local gate = gates and string.match(gates, '^([^\n]+)\n$')
+    if gate and redis.call('ZCARD', home .. 'gate:' .. gate) == 0 then
+      busy = home .. 'busy:' .. gate
+      redis.call('ZCARD', busy)
+    end
+    is_settled = busy or not gates and redis.call('HLEN', home .. 'permits') > 0
+  end
+  if one and not is_settled then
+    ids = { one }
+    now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom =
+      rare()
+  end
+  if has_permits and not is_settled and redis.call('HLEN', home .. 'permits') > 0 then
     local permits_of
     permits_of, give_back = permitted()
     back = permits_of(home .. 'meta', ids)
     if back and back.is_awaited then
       now = now_ms(now_override)
     end
-  else
-    local ends_of
-    ends_of, write_ends = seldom()
-    now = now_ms(now_override)
-    ends = ends_of(home, waiters, ids, { marks = marks, of = biz_of, keys = biz_keys }, now,
-      { results = results, members = members })
+  elseif not is_settled then
+    local biz = { marks = marks, of = biz_of, keys = biz_keys }
+    local seen = looking()(home, waiters, awaited, ids, biz, members)
+    if seen then
+      local ends_of
+      ends_of, write_ends = seldom()
+      now = now_ms(now_override)
+      ends = ends_of(home, waiters, seen, ids, biz, now, { results = results, members = members })
+    end
   end
 end
 
@@ -174,7 +190,10 @@ end
 if moves then
   write_moves(moves, now)
 end
-if back then
+if busy then
+  redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)
+  redis.call('ZREM', busy, one)
+elseif back then
   give_back(back, now)
 end
 if ends then

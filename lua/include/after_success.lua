@@ -5,25 +5,16 @@ local STRUCK_MAX = 256
 -- Those who take a larger result get it by an effect, a few at a time.
 local RESULT_PASSED_MAX = 65536
 
--- The references of a task: its id, and its task name and biz id, as the key of the mark shows
--- them.
-local function add_refs(refs, base, id, biz_of, biz_keys)
-  refs[#refs + 1] = id
-  if biz_of and biz_of[id] then
-    refs[#refs + 1] = string.sub(biz_keys[biz_of[id]], #base + 5)
-  end
-end
-
 -- The results of the successes of a call, by reference, for those who take them: the id of the task
 -- and its result.
-local function results_by_ref(flow, done, biz_of, biz_keys, results, members)
+local function results_by_ref(flow, done, biz, results, members)
   local by_ref, by_id = {}, {}
   for _, result in ipairs(results or {}) do
     by_id[string.sub(result.key, #flow.base + 8)] = result.body
   end
   for _, id in ipairs(done) do
     local refs = {}
-    add_refs(refs, flow.base, id, biz_of, biz_keys)
+    add_refs(refs, flow.base, id, biz.of, biz.keys)
     for _, ref in ipairs(refs) do
       by_ref[ref] = { id, by_id[id] or 'null' }
     end
@@ -34,22 +25,17 @@ local function results_by_ref(flow, done, biz_of, biz_keys, results, members)
   return by_ref
 end
 
--- Returns what successes do for those who wait for them, nil if nothing. `members` has the groups
--- that end, and the effects on groups elsewhere.
-local function flow_of_success(meta, done, biz_of, biz_keys, results, members, now)
-  local flow, refs, by_ref = flow_of(meta), {}, nil
-  for _, id in ipairs(done) do
-    add_refs(refs, flow.base, id, biz_of, biz_keys)
-  end
-  for _, group in ipairs(members and members.ended or {}) do
-    refs[#refs + 1] = group.gid
-  end
-  load(flow.ties, flow.ties_key, refs)
+-- Returns what successes do for those who wait for them, nil if nothing. `tied` has the references
+-- for which somebody waits. `handed` has the results, and the groups that end and the effects on
+-- groups elsewhere.
+local function flow_of_success(meta, tied, done, biz, handed, now)
+  local flow, by_ref, members = flow_of(meta), nil, handed.members
   local waiters, ids, passed = {}, {}, {}
-  for _, ref in ipairs(refs) do
+  load(flow.ties, flow.ties_key, tied)
+  for _, ref in ipairs(tied) do
     local value, result = flow.ties.now[ref], nil
     if value and value ~= '*' and string.find(value .. ' ', '%S' .. TAKEN .. '[ @]') then
-      by_ref = by_ref or results_by_ref(flow, done, biz_of, biz_keys, results, members)
+      by_ref = by_ref or results_by_ref(flow, done, biz, handed.results, members)
       result = by_ref[ref]
     end
     if value == '*' or value and #ids >= STRUCK_MAX

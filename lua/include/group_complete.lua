@@ -3,6 +3,19 @@
 -- The byte of `&`.
 local MEMBER_MARK = 38
 
+-- Adds the position in the group and the result of each task of a run, except of those that another
+-- worker holds. `shared` is the result of all, nil if each has its own, which follows its position.
+local function add_values(group, first, last, at, shared, is_held)
+  local values, size, step = group.values, #group.values, shared and 1 or 2
+  for position = first, last do
+    if not is_held or is_held[position] then
+      values[size + 1], values[size + 2] = ARGV[at], shared or ARGV[at + 1]
+      size = size + 2
+    end
+    at = at + step
+  end
+end
+
 -- Returns the members of groups, and the position after them. The members are the words from `at`.
 -- `here` has the position and the result of each, by groups of this queue; `there` has an effect
 -- for each member of a group elsewhere. Reads the keys that `write_members` writes.
@@ -10,40 +23,41 @@ local function read_members(base, first_id, at, past, is_held)
   local members = { base = base, here = {}, there = {} }
   local by_gid = {}
   while at < past and string.byte(ARGV[at]) == MEMBER_MARK do
-    local first, last, home, gid = string.match(ARGV[at], '^&(%d+):(%d+);([^;]*);(.*)$')
-    first, last = tonumber(first), tonumber(last)
-    local past_run = at + 1 + 2 * (last - first + 1)
+    local first, last, home, sharing, gid =
+      string.match(ARGV[at], '^&(%d+):(%d+);([^;]*);(=?)(.*)$')
+    local shared = sharing ~= '' and ARGV[at + 1] or nil
     local group = by_gid[gid]
+    first, last, at = tonumber(first), tonumber(last), at + (shared and 2 or 1)
+    local step = shared and 1 or 2
     if home == '' and not group then
       group = group_of(base, gid)
       if group then
         members.here[#members.here + 1], by_gid[gid], group.values = group, group, {}
       end
     end
-    if home == '' and group and not is_held and #group.values == 0 then
-      group.values = { unpack(ARGV, at + 1, past_run - 1) }
-    else
+    if home == '' and group then
+      add_values(group, first, last, at, shared, is_held)
+    elseif home ~= '' then
       for position = first, last do
-        local word = at + 1 + 2 * (position - first)
-        local is_stale = is_held and not is_held[position]
-        if not is_stale and home ~= '' then
+        local word = at + step * (position - first)
+        if not is_held or is_held[position] then
           members.there[#members.there + 1] = { home = home, gid = gid, index = ARGV[word],
-            id = ARGV[first_id + position - 1], result = ARGV[word + 1] }
-        elseif not is_stale and group then
-          group.values[#group.values + 1] = ARGV[word]
-          group.values[#group.values + 1] = ARGV[word + 1]
+            id = ARGV[first_id + position - 1], result = shared or ARGV[word + 1] }
         end
       end
     end
-    at = past_run
+    at = at + step * (last - first + 1)
   end
   return members, at
 end
 
--- Whether the group has no member at one of these positions.
+-- Whether the group has no member at one of these positions. Numbers with the same count of digits
+-- sort as text, so this parses nothing.
 local function is_foreign(group)
-  for i = 1, #group.values, 2 do
-    if tonumber(group.values[i]) >= group.total then
+  local values, total = group.values, whole(group.total)
+  for i = 1, #values, 2 do
+    local index = values[i]
+    if #index > #total or #index == #total and index >= total then
       return true
     end
   end

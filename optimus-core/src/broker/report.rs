@@ -63,6 +63,11 @@ impl Completion {
         self.member.as_ref().map(|member| &member.group)
     }
 
+    /// The result that its group gets.
+    fn handed_on(&self) -> &[u8] {
+        self.result.as_ref().map_or(b"null", |(bytes, _)| bytes)
+    }
+
     /// The result, if it is kept.
     fn kept_result(&self) -> Option<(&[u8], Duration)> {
         let (bytes, keep) = self.result.as_ref()?;
@@ -354,7 +359,8 @@ fn push_extras(
 
 /// Returns the members of groups as words of a call: for each run of members of one group
 /// `&<first>:<last>;<home queue, '' for this one>;<group>`, with positions from 1, and then the
-/// position in the group and the result of each.
+/// position in the group and the result of each. If all have the same result, as of handlers that
+/// return `()`, `=` is before the group, and the result is there once, before the positions.
 fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> Vec<Cow<'a, [u8]>> {
     let members: Vec<(usize, &Completion)> = (1..)
         .zip(done.iter().map(Borrow::borrow))
@@ -367,13 +373,19 @@ fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> V
         let ([(first, one), ..], [.., (last, _)]) = (run, run) else { continue };
         let Some(group) = one.group() else { continue };
         let home = if group.queue() == queue { "" } else { group.queue().as_str() };
-        let text = format!("&{first}:{last};{home};{}", group.stored());
+        let is_shared = run.iter().all(|(_, done)| done.handed_on() == one.handed_on());
+        let sharing = if is_shared { "=" } else { "" };
+        let text = format!("&{first}:{last};{home};{sharing}{}", group.stored());
         words.push(Cow::Owned(text.into_bytes()));
+        if is_shared {
+            words.push(Cow::Borrowed(one.handed_on()));
+        }
         for (_, done) in run {
             let Some(member) = &done.member else { continue };
             words.push(Cow::Owned(member.index.to_string().into_bytes()));
-            let result = done.result.as_ref().map_or(&b"null"[..], |(bytes, _)| bytes);
-            words.push(Cow::Borrowed(result));
+            if !is_shared {
+                words.push(Cow::Borrowed(done.handed_on()));
+            }
         }
     }
     words

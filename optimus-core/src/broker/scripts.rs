@@ -137,15 +137,16 @@ scripts! {
         waiting [
             "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next",
             "key_as_table", "after", "after_post", "after_input", "after_free", "group",
-            "after_success",
+            "success_refs", "after_success",
         ]
             -> "flow_of_success, write_success, outcomes_of"
+        looking ["success_refs", "complete_look"] -> "look_at"
         seldom [
             "key_of", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
             "report_extras", "wakeup", "due_next", "permit", "report_out", "complete_ends",
         ]
             -> "ends_of, write_success_ends, read_extras"
-    } -> "now_ms, whole, still_held, column, permitted, laned, counting, waiting, seldom"
+    } -> "now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom"
     [
         "tasks", "working:", "success", "waiters", "tries", "errors", "blobs", "priorities",
     ];

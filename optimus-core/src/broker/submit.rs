@@ -300,10 +300,11 @@ fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submiss
 }
 
 /// Returns whether the task has only options that have words of their own, such as prerequisites.
-/// Nobody can wait for its id yet, unless that was given.
+/// If it waits and somebody may already wait for it, the script looks whether it waits for itself.
 fn has_no_word_of_its_own(task: &Submission) -> bool {
     let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
-    let is_new = task.biz_id.is_none() && !task.may_exist;
+    let waits_for_itself = task.may_exist && task.after.is_some();
+    let is_new = task.biz_id.is_none() && !waits_for_itself;
     task.due == Due::Now && !has_options && is_new && task.blob().is_none()
 }
 

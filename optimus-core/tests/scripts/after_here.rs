@@ -33,6 +33,32 @@ async fn a_task_waits_until_its_prerequisite_has_succeeded(bench: Bench) {
     assert_eq!(bench.claim(5, &worker, 2, 9).await.ids(), [second]);
 }
 
+/// If tasks wait for few, a call looks for these among its successes. Otherwise it looks up each
+/// success.
+async fn of_many_successes_those_that_are_awaited_free_their_tasks(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    for (seq, awaited) in (1..).zip([1, 3, 6]) {
+        let tasks: Vec<_> = (0..6).map(|_| ready(job())).collect();
+        let ids = ids_of(&tasks);
+        bench.submit(0, &tasks).await;
+        let mut waits = Vec::new();
+        for id in &ids[6 - awaited..] {
+            waits.push(bench.add_after(0, job(), after(id)).await);
+        }
+        let elsewhere = bench.add_after(0, job(), After::new([keyed(&bench, "never")])).await;
+        let done: Vec<_> =
+            bench.claim(1, &worker, 2 * seq, 6).await.leases(&worker).iter().map(done).collect();
+        assert!(bench.complete(2, &done).await.is_empty());
+        for id in &waits {
+            assert_eq!(bench.state(id).await, TaskState::Ready, "{awaited} of six are awaited");
+        }
+        assert_eq!(bench.state(&elsewhere).await, TaskState::Blocked);
+        assert_eq!(bench.run_all(3, &worker, 2 * seq + 1).await.len(), awaited);
+        bench.at(3).cancel(&elsewhere).await.unwrap();
+    }
+    bench.assert_nobody_waits().await;
+}
+
 async fn a_failed_attempt_of_the_prerequisite_releases_nothing(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job()).await;
@@ -284,6 +310,7 @@ async fn a_call_may_bring_thousands_of_prerequisites(bench: Bench) {
 on_both![
     a_call_may_bring_thousands_of_prerequisites,
     a_task_waits_until_its_prerequisite_has_succeeded,
+    of_many_successes_those_that_are_awaited_free_their_tasks,
     a_failed_attempt_of_the_prerequisite_releases_nothing,
     it_does_not_matter_which_of_two_tasks_comes_first,
     a_success_is_remembered_for_its_time,

@@ -92,9 +92,12 @@ scenes! {
 /// one needs a key of another type, which only a foreign program would write. The fifth one repeats
 /// a read that was refused, so that its refusal ends the script. The next one needs a task that
 /// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
-/// of several reports of which the lease of one belongs to another worker. The last two need a task
-/// that leads a run of which it is the only one, and that is Dead because its worker was lost.
-const MADE_NOWHERE: [&str; 18] = [
+/// of several reports of which the lease of one belongs to another worker. The next two need a task
+/// that leads a run of which it is the only one, and that is Dead because its worker was lost. The
+/// others need a worker with one slot, and a task with a limit that returns nothing and for which
+/// no client waits; and the last one a call of more successes than there are tasks for which others
+/// wait.
+const MADE_NOWHERE: [&str; 32] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -113,6 +116,20 @@ const MADE_NOWHERE: [&str; 18] = [
     "redis.call('RPUSH', success, unpack(column(",
     "redis.call('ZREM', joins.gathers, one[1])",
     "redis.call('ZREM', one[2], one[3])",
+    "local stored = redis.call('ZSCORE', spent, gate)",
+    "local size, held = redis.call('ZCARD', busy)",
+    "is_unmarked = held == 0 and redis.call('HEXISTS', base .. 'waiters'",
+    "redis.call('ZADD', spent, whole(full_at), gate)",
+    "redis.call('ZADD', busy, whole(now), one)",
+    "redis.call('HSET', base .. 'permits', one",
+    "redis.call('HSET', base .. 'waiters', '#permits'",
+    "redis.call('HGET', home .. 'permits', one)",
+    "redis.call('ZCARD', home .. 'gate:' .. gate)",
+    "redis.call('ZCARD', busy)",
+    "is_settled = busy or not gates and redis.call('HLEN'",
+    "redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)",
+    "redis.call('ZREM', busy, one)",
+    "for _, ref in ipairs(redis.call('HKEYS', key)) do",
 ];
 
 #[test]

@@ -1,0 +1,77 @@
+-- complete_look: whether successes mean anything for others. Usually clients and tasks wait only
+-- for other tasks than those of the call.
+
+-- Reading a field of a hash costs Redis about as much as reading a field and its name.
+local KEYS_COST = 2
+
+-- Finds how many fields these keys have, by the marks in `waiters`; the marks of those that have
+-- none; and how many marks there are.
+local function marked_in(base, waiters, names)
+  local fields, found, stale, count = {}, {}, {}, 0
+  for i, name in ipairs(names) do
+    fields[i] = '#' .. name
+  end
+  for i, is_set in ipairs(redis.call('HMGET', waiters, unpack(fields))) do
+    count = count + (is_set and 1 or 0)
+    local size = is_set and redis.call('HLEN', base .. names[i]) or 0
+    if size > 0 then
+      found[names[i]] = size
+    elseif is_set then
+      stale[#stale + 1] = fields[i]
+    end
+  end
+  return found, stale, count
+end
+
+-- Returns those of the references for which tasks wait. If tasks wait for few, such as for a group,
+-- reading all of these costs less than looking for each reference.
+local function awaited_of(key, size, refs)
+  local awaited = {}
+  if size * KEYS_COST <= #refs then
+    local is_key = {}
+    for _, ref in ipairs(redis.call('HKEYS', key)) do
+      is_key[ref] = true
+    end
+    for i = 1, #refs do
+      if is_key[refs[i]] then
+        awaited[#awaited + 1] = refs[i]
+      end
+    end
+    return awaited
+  end
+  local waiters = redis.call('HMGET', key, unpack(refs))
+  for i = 1, #refs do
+    if waiters[i] then
+      awaited[#awaited + 1] = refs[i]
+    end
+  end
+  return awaited
+end
+
+-- Returns the references of these successes for which tasks wait.
+local function tied_in(base, size, ids, biz, ended)
+  local refs = ids
+  if biz.of or #ended > 0 then
+    refs = {}
+    for _, id in ipairs(ids) do
+      add_refs(refs, base, id, biz.of, biz.keys)
+    end
+    for _, group in ipairs(ended) do
+      refs[#refs + 1] = group.gid
+    end
+  end
+  return awaited_of(base .. 'ties', size, refs)
+end
+
+-- Returns what the ends mean for others, false if nothing. `awaited` is how many fields `waiters`
+-- has, `biz` has the marks of the biz ids, and `members` the members of groups.
+local function look_at(base, waiters, awaited, ids, biz, members)
+  local found, stale, marks = marked_in(base, waiters, { 'cancel', 'permits', 'ties' })
+  local tied = found.ties and tied_in(base, found.ties, ids, biz, members and members.ended or {})
+    or {}
+  local seen = { found = found, stale = stale, tied = tied }
+  -- Otherwise no client waits, no task was asked to stop, and no biz id is held.
+  seen.has_endings = awaited > marks or found.cancel or biz.marks
+  seen.has_flow = #tied > 0 or members and #members.there > 0
+  return (seen.has_endings or seen.has_flow or found.permits or #stale > 0) and seen
+end
