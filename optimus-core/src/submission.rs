@@ -117,6 +117,13 @@ impl Submission {
         Self { payload, ..self }
     }
 
+    /// Makes it a member of a group, with the id that a member has there; for tests.
+    #[doc(hidden)]
+    pub fn enlisted(self, member: Member) -> Self {
+        let id = Member::id(&member.group, self.id.queue(), member.index);
+        Self { id, may_exist: true, member: Some(member), ..self }
+    }
+
     /// Makes it a member of a group; for tests.
     #[doc(hidden)]
     pub fn member_of(self, member: Member) -> Self {

@@ -1,6 +1,6 @@
 //! What a feature adds to the instructions of Redis for a task, beside a plain one.
 
-use super::life::{Made, Stage};
+use super::life::{Made, Stage, Taken};
 use super::plain;
 use super::redis_instructions::count_stages;
 use crate::bench::Bench;
@@ -21,17 +21,28 @@ pub(super) fn rows(
     bench: &Bench,
     name: &'static str,
     feature: &'static str,
+    of_feature: impl FnMut(usize, usize) -> anyhow::Result<Made>,
+) -> anyhow::Result<Vec<Row>> {
+    rows_of(bench, name, feature, (&[1, 16, 128], Taken::Claimed), of_feature)
+}
+
+/// Does the same with calls of these sizes.
+pub(super) fn rows_of(
+    bench: &Bench,
+    name: &'static str,
+    feature: &'static str,
+    (batches, taken): (&[usize], Taken),
     mut of_feature: impl FnMut(usize, usize) -> anyhow::Result<Made>,
 ) -> anyhow::Result<Vec<Row>> {
     if !callgrind::is_there() {
         return Ok(Vec::new());
     }
     let mut rows = Vec::new();
-    for batch in [1, 16, 128] {
+    for &batch in batches {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let mut count = |tasks: &'static str, make: &mut dyn FnMut(usize, usize) -> _| {
-            let samples =
-                count_stages(bench, &STAGES.map(|(stage, _)| stage), (calls, batch), make)?;
+        let mut count = |tasks: &'static str, taken, make: &mut dyn FnMut(usize, usize) -> _| {
+            let stages = STAGES.map(|(stage, _)| stage);
+            let samples = count_stages(bench, &stages, (calls, batch), taken, make)?;
             let each = samples.iter().filter_map(|sample| sample.get(Field::InstructionsPerTask));
             let whole_life = each.sum::<f64>();
             for ((_, stage), sample) in STAGES[1..].iter().zip(samples) {
@@ -41,8 +52,9 @@ pub(super) fn rows(
             }
             anyhow::Ok(whole_life)
         };
-        let plain = count("plain", &mut |_, _| Ok((plain::submission()?, None)))?;
-        let featured = count(feature, &mut of_feature)?;
+        let make_plain = &mut |_, _| Ok(Made::plain(plain::submission()?));
+        let plain = count("plain", Taken::Claimed, make_plain)?;
+        let featured = count(feature, taken, &mut of_feature)?;
         let added = Sample::new().with(Field::InstructionsPerTask, featured - plain);
         rows.push(Row::of_runs(name, params([(ADDED, batch.into())]), &[added]));
     }

@@ -3,6 +3,7 @@
 
 use optimus_core::{After, Prerequisite};
 
+use super::life::Made;
 use super::{Measurement, added, plain};
 use crate::bench::Bench;
 use crate::row::Row;
@@ -22,6 +23,6 @@ fn dependencies(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         } else if let Some(id) = first.take() {
             task = task.waiting_for(After::new([Prerequisite::Task(id)]));
         }
-        Ok((task, None))
+        Ok(Made::plain(task))
     })
 }

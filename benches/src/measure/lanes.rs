@@ -2,6 +2,7 @@
 
 use optimus_core::Lane;
 
+use super::life::Made;
 use super::{Measurement, added, plain};
 use crate::bench::Bench;
 use crate::row::Row;
@@ -18,6 +19,6 @@ const TASKS_A_LANE: usize = 4;
 fn lanes(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     added::rows(bench, LANES.name, "of lanes", |number, tasks| {
         let lane = Lane::new(format!("user-{}", number % (tasks / TASKS_A_LANE)));
-        Ok((plain::submission()?.in_lane(lane.clone()), Some(lane)))
+        Ok(Made::of_lane(plain::submission()?, lane))
     })
 }

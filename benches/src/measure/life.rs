@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::ensure;
-use optimus_core::broker::{Batch, Broker, LEDGER_SLOTS};
-use optimus_core::{Lane, Submission, TaskId, WorkerId};
+use anyhow::{Context as _, ensure};
+use optimus_core::broker::{Batch, Broker, Completion, Enroll, LEDGER_SLOTS};
+use optimus_core::{
+    After, Lane, Lease, Member, Prerequisite, PrerequisiteFailure, Submission, TaskId, WorkerId,
+};
 
 use super::plain;
 
@@ -23,56 +25,81 @@ pub(super) enum Stage {
     Complete,
 }
 
-/// A task, and its lane.
-pub(super) type Made = (Submission, Option<Lane>);
+/// A task, and what its report states apart from its end.
+pub(super) struct Made {
+    task: Submission,
+    lane: Option<Lane>,
+    member: Option<Member>,
+}
+
+impl Made {
+    /// Makes a task whose report states nothing else.
+    pub(super) fn plain(task: Submission) -> Self {
+        Self { task, lane: None, member: None }
+    }
+
+    pub(super) fn of_lane(task: Submission, lane: Lane) -> Self {
+        Self { task: task.in_lane(lane.clone()), lane: Some(lane), member: None }
+    }
+
+    pub(super) fn of_group(task: Submission, member: Member) -> Self {
+        Self { task: task.enlisted(member.clone()), lane: None, member: Some(member) }
+    }
+}
+
+/// How the tasks of a call reach their worker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Taken {
+    /// A claim takes all of them.
+    Claimed,
+    /// A claim takes the first one, which leads a run, and a collect takes the others.
+    Gathered,
+}
 
 /// So many calls of so many tasks each.
 pub(super) struct Life<'a> {
     pub(super) broker: Broker,
     pub(super) calls: usize,
     pub(super) batch: usize,
+    pub(super) taken: Taken,
     /// Makes the task with this number.
     pub(super) make: &'a mut dyn FnMut(usize) -> anyhow::Result<Made>,
 }
 
 impl Life<'_> {
     pub(super) async fn up_to(self, stage: Stage) -> anyhow::Result<()> {
-        let Self { broker, calls, batch, make } = self;
+        let Self { broker, calls, batch, taken, make } = self;
         let queue = plain::queue()?;
         let worker = WorkerId::from_stored("worker");
         broker.register(&queue, &worker, LEASE, "{}").await?;
-        let mut lanes: HashMap<TaskId, Lane> = HashMap::new();
+        let mut states: HashMap<TaskId, (Option<Lane>, Option<Member>)> = HashMap::new();
         for call in 0..calls * usize::from(stage >= Stage::Submit) {
             let mut tasks = Vec::new();
             for at in 0..batch {
-                let (task, lane) = make(call * batch + at)?;
-                lanes.extend(lane.map(|lane| (task.id().clone(), lane)));
+                let Made { task, lane, member } = make(call * batch + at)?;
+                if let Some(first) = member.as_ref().filter(|member| member.index == 0) {
+                    enroll(&broker, &first.group, calls * batch).await?;
+                }
+                states.insert(task.id().clone(), (lane, member));
                 tasks.push(task);
             }
-            let number = call as u64 + 1;
-            let batch = Batch {
-                queue: &queue,
-                client: "client",
-                number,
-                since: number.saturating_sub(LEDGER_SLOTS),
-                keep: false,
-                tasks: &tasks,
-            };
-            broker.submit(&batch).await?;
+            submit(&broker, call as u64 + 1, &tasks).await?;
         }
         for call in 0..calls * usize::from(stage >= Stage::Claim) {
-            let claim = broker.claim(&queue, &worker, call as u64 + 1, batch).await?;
-            ensure!(claim.grants.len() == batch, "a claim was not filled");
+            let seq = call as u64 + 1;
+            let (leases, now_ms) = match taken {
+                Taken::Claimed => claim(&broker, &worker, seq, batch).await?,
+                Taken::Gathered => gather(&broker, &worker, seq, batch).await?,
+            };
+            ensure!(leases.len() == batch, "a claim was not filled");
             if stage < Stage::Complete {
                 continue;
             }
-            let leases = plain::leases(&claim, &worker);
-            let done: Vec<_> = leases
+            let done: Vec<Completion> = leases
+                .into_iter()
                 .map(|lease| {
-                    let lane = lanes.get(&lease.id).cloned();
-                    let mut done = plain::completion(lease, claim.now_ms);
-                    done.lane = lane;
-                    done
+                    let (lane, member) = states.remove(&lease.id).unwrap_or_default();
+                    Completion { lane, member, ..plain::completion(lease, now_ms) }
                 })
                 .collect();
             let refused = broker.report(broker.complete_call(&queue, &worker, &done)).await?;
@@ -80,4 +107,68 @@ impl Life<'_> {
         }
         Ok(())
     }
+}
+
+/// Opens a group of one more task than there are, so that it never ends, and a task that waits for
+/// it. A life has one group, so this costs each of its tasks almost nothing.
+async fn enroll(broker: &Broker, group: &TaskId, tasks: usize) -> anyhow::Result<()> {
+    let members = Enroll {
+        operation: "all",
+        count: u32::try_from(tasks)? + 1,
+        queues: &[plain::queue()?],
+        seal: true,
+        keep: Some(LEASE),
+        on_failure: PrerequisiteFailure::default(),
+        digest: "",
+    };
+    broker.enroll(group, members).await?;
+    let callback =
+        plain::submission()?.waiting_for(After::new([Prerequisite::Task(group.clone())]));
+    submit(broker, CALLBACK, &[callback]).await
+}
+
+/// The number of the call that submits the callback of a group. It has a ledger of its own.
+const CALLBACK: u64 = 0;
+
+async fn submit(broker: &Broker, number: u64, tasks: &[Submission]) -> anyhow::Result<()> {
+    let batch = Batch {
+        queue: &plain::queue()?,
+        client: if number == CALLBACK { "callbacks" } else { "client" },
+        number,
+        since: number.saturating_sub(LEDGER_SLOTS),
+        keep: false,
+        tasks,
+    };
+    broker.submit(&batch).await?;
+    Ok(())
+}
+
+/// Returns the leases of a claim, and the time of Redis.
+async fn claim(
+    broker: &Broker,
+    worker: &WorkerId,
+    seq: u64,
+    want: usize,
+) -> anyhow::Result<(Vec<Lease>, u64)> {
+    let claim = broker.claim(&plain::queue()?, worker, seq, want).await?;
+    Ok((plain::leases(&claim, worker).collect(), claim.now_ms))
+}
+
+/// Returns the leases of a run, and the time of Redis.
+async fn gather(
+    broker: &Broker,
+    worker: &WorkerId,
+    seq: u64,
+    run: usize,
+) -> anyhow::Result<(Vec<Lease>, u64)> {
+    let (mut leases, now_ms) = claim(broker, worker, seq, 1).await?;
+    let leader = leases.first().context("no run is due")?.clone();
+    let collected = broker.collect(&leader, run - 1).await?.context("the leader is held")?;
+    ensure!(!collected.more, "one call collects the run");
+    leases.extend(collected.grants.into_iter().map(|grant| Lease {
+        id: grant.id,
+        worker: worker.clone(),
+        token: collected.token,
+    }));
+    Ok((leases, now_ms))
 }

@@ -3,6 +3,7 @@
 
 use optimus_core::{Gate, Limit, Rate, TaskLimit};
 
+use super::life::Made;
 use super::{Measurement, added, plain};
 use crate::bench::Bench;
 use crate::row::Row;
@@ -22,6 +23,6 @@ pub(super) const MAX_WORKING: Measurement = Measurement {
 fn of(bench: &Bench, name: &'static str, limit: Limit) -> anyhow::Result<Vec<Row>> {
     let limit = TaskLimit { gate: Gate::Named("payments".to_owned()), limit };
     added::rows(bench, name, "limited", |_, _| {
-        Ok((plain::submission()?.limited_by(vec![limit.clone()]), None))
+        Ok(Made::plain(plain::submission()?.limited_by(vec![limit.clone()])))
     })
 }

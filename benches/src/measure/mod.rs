@@ -6,6 +6,8 @@ mod dependencies;
 mod drain;
 mod due;
 mod features;
+mod gathers;
+mod groups;
 mod growth;
 mod idle;
 mod instructions;
@@ -44,6 +46,8 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     dependencies::DEPENDENCIES,
     limits::RATE,
     limits::MAX_WORKING,
+    groups::GROUPS,
+    gathers::GATHERS,
     script_time::SCRIPT_TIME,
 ];
 

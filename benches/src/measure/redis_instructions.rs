@@ -4,7 +4,7 @@
 use optimus_core::broker::{Broker, Endpoint};
 use optimus_testkit::RedisServer;
 
-use super::life::{Life, Made, Stage};
+use super::life::{Life, Made, Stage, Taken};
 use super::{Measurement, plain};
 use crate::bench::Bench;
 use crate::callgrind::{self, Log};
@@ -42,8 +42,9 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for batch in [1, 16, 128] {
         let calls = (TASKS / batch).max(CALLS_MIN);
-        let make = &mut |_, _| Ok((plain::submission()?, None));
-        let samples = count_stages(bench, &STAGES.map(|(stage, _)| stage), (calls, batch), make)?;
+        let make = &mut |_, _| Ok(Made::plain(plain::submission()?));
+        let stages = STAGES.map(|(stage, _)| stage);
+        let samples = count_stages(bench, &stages, (calls, batch), Taken::Claimed, make)?;
         let life = samples.iter().fold(Sample::new(), Sample::plus);
         for ((_, stage), sample) in STAGES[1..].iter().zip(samples) {
             let shown = params([("of", (*stage).into()), ("batch", batch.into())]);
@@ -63,6 +64,7 @@ pub(super) fn count_stages(
     bench: &Bench,
     stages: &[Stage],
     (calls, batch): (usize, usize),
+    taken: Taken,
     make: &mut dyn FnMut(usize, usize) -> anyhow::Result<Made>,
 ) -> anyhow::Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -74,7 +76,8 @@ pub(super) fn count_stages(
         let lives = [("warm-up", WARM_UP_CALLS, stages.last()), ("bench", calls, Some(stage))];
         for (namespace, calls, stage) in lives {
             let make = &mut |number| make(number, calls * batch);
-            let life = Life { broker: broker(&server, namespace)?, calls, batch, make };
+            let broker = broker(&server, namespace)?;
+            let life = Life { broker, calls, batch, taken, make };
             runtime.block_on(life.up_to(*stage.unwrap_or(&Stage::Start)))?;
         }
         end(server)?;
