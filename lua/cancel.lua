@@ -24,12 +24,15 @@ local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = w
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
 local CANCEL_WAKEUP_TTL_MS = 60000
+-- From this many entries on, a search through all of them costs more than a table.
+local TABLE_FROM = 16
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
+local now_text = whole(now)
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
@@ -40,7 +43,7 @@ for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   if holder then
     if state ~= 'requested' then
-      intents[#intents + 1], intents[#intents + 2] = id, whole(now)
+      intents[#intents + 1], intents[#intents + 2] = id, now_text
       if not messages[holder] then
         woken[#woken + 1], messages[holder] = holder, {}
         redis.call('LLEN', key_of(meta, 'wake', holder))
@@ -73,13 +76,14 @@ read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
-redis.call('HLEN', cancel)
+local size = redis.call('HLEN', cancel)
 redis.call('HLEN', waiters)
 
 -- Writes.
 redis.call('HDEL', cancel, '')
 if #intents > 0 then
-  redis.call('HSET', cancel, unpack(intents))
+  local becomes_table = size < TABLE_FROM and size + #intents / 2 >= TABLE_FROM
+  hset_as_table(cancel, becomes_table and 0 or size + 1, intents)
   set_end_mark(string.sub(meta, 1, -5), 'cancel')
 end
 for _, worker in ipairs(woken) do
