@@ -5,6 +5,7 @@
 -- records name the group and their position in it. This script only gives the positions. So a
 -- client enrols members before it submits them, and a client that dies between the two can repeat
 -- both: an addition of the same name gets the same positions, if its calls have the same digest.
+-- From then on, submits to this queue look whether its members have ended before.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 name of the addition · 4 how many members · 5 `1` to seal it,
@@ -13,8 +14,9 @@
 --        says it; only for a new group · 8 the digest of the calls, or '' · the queues of these
 --        members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
---        `1` if effects were posted; or OK, `ended`, its state, and three words without a meaning;
---        or OK, `other`, if the addition was made of other calls, and four such words
+--        `1` if effects were posted, the ms when the group was made; or OK, `ended`, its state, and
+--        four words without a meaning; or OK, `other`, if the addition was made of other calls, and
+--        five such words
 -- REFUSE NEWER with the required number
 
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
@@ -28,17 +30,26 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
+local again = nil
 local earlier = found and redis.call('HGET', group, '+' .. name)
 if earlier then
   local position, made_of = string.match(earlier, '^(%d+) ?(.*)$')
   if made_of ~= digest then
-    return { 'OK', 'other', '', '', '', '' }
+    return { 'OK', 'other', '', '', '', '', '' }
   end
-  return { 'OK', 'open', position, whole(found.total), '0', '0' }
+  local born, is_again = unpack(redis.call('HMGET', group, 'born', 'again'))
+  again = { 'OK', 'open', position, whole(found.total), '0', '0', born or '0' }
+  if count == 0 or is_again then
+    return again
+  end
 elseif found and found.state then
-  return { 'OK', 'ended', found.state, '', '', '' }
+  return { 'OK', 'ended', found.state, '', '', '', '' }
 end
-local queues = found and redis.call('HGET', group, 'queues') or ''
+local queues, born = '', whole(now)
+if found then
+  local stored = redis.call('HMGET', group, 'queues', 'born')
+  queues, born = stored[1] or '', stored[2] or '0'
+end
 for i = 9, #ARGV do
   if not string.find(' ' .. queues .. ' ', ' ' .. ARGV[i] .. ' ', 1, true) then
     queues = queues == '' and ARGV[i] or queues .. ' ' .. ARGV[i]
@@ -47,7 +58,7 @@ end
 local first, done = found and found.total or 0, found and found.done or 0
 keep = keep or found and found.keep or 0
 local is_sealed, total = seals or found and found.is_sealed, first + count
-local ends = is_sealed and done == total
+local ends = not again and is_sealed and done == total
 redis.call('ZCARD', groups)
 if ends and redis.call('HEXISTS', flow.ties_key, gid) == 1 then
   post(flow, flow.own, 'end success 0 ' .. gid)
@@ -55,9 +66,17 @@ end
 
 -- Writes.
 redis.call('ZREM', groups, '')
+if again then
+  -- Two clients may submit these members now.
+  redis.call('HSET', group, 'again', '1')
+  return again
+end
 redis.call('HSET', group, 'total', whole(total), 'sealed', is_sealed and '1' or '0', 'keep',
   whole(keep), 'queues', queues, '+' .. name,
   whole(first) .. (digest == '' and '' or ' ' .. digest))
+if not found then
+  redis.call('HSET', group, 'born', born)
+end
 if not found and policy ~= '' then
   redis.call('HSET', group, 'policy', policy)
 end
@@ -69,4 +88,4 @@ if tonumber(needs or 1) < NEEDS_OF_GROUPS then
   redis.call('HSET', meta, 'needs', NEEDS_OF_GROUPS)
 end
 write_posts(flow, now)
-return { 'OK', 'open', whole(first), whole(total), '1', #flow.targets > 0 and '1' or '0' }
+return { 'OK', 'open', whole(first), whole(total), '1', #flow.targets > 0 and '1' or '0', born }

@@ -2,12 +2,13 @@
 --
 -- The script admits each task unless a stored task or an earlier task of this call holds its biz
 -- id. If the caller states that ids may exist, the script also does not admit a task that is
--- already stored, in any state. The client's ledger keeps the answer of each call in a slot, so a
--- call that is repeated after a lost reply gets that answer and adds nothing. The next call in that
--- slot names the last answer that its client received. If the slot has an older answer, this
--- history has lost calls; the ledger records the loss and the reply reports it. A full Redis
--- refuses the whole call. A plain call, whose tasks have no options and whose client need not be
--- kept, has few arguments: each argument costs Redis a tenth of the cost of a task.
+-- already stored, in any state, or a step or a member of a flow that has ended. The client's ledger
+-- keeps the answer of each call in a slot, so a call that is repeated after a lost reply gets that
+-- answer and adds nothing. The next call in that slot names the last answer that its client
+-- received. If the slot has an older answer, this history has lost calls; the ledger records the
+-- loss and the reply reports it. A full Redis refuses the whole call. A plain call, whose tasks
+-- have no options and whose client need not be kept, has few arguments: each argument costs Redis a
+-- tenth of the cost of a task.
 -- A task of a lane is ready if the lane has a permit for it. Otherwise it waits in the lane. A task
 -- waits for its prerequisites before its due time and before its lane.
 --
@@ -30,7 +31,10 @@
 --        before the gates. `@<first>:<last>;<width>` and then a lane for each of these tasks are
 --        the lanes; they come after all other options. Before all others come, for each
 --        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
---        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up
+--        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
+--        Before these come the tasks that may have ended before: `=<first>:<last>` for steps whose
+--        success is remembered, and for members with positions one after the other
+--        `=<first>:<last>;<position in the group>;<ms when it was made>;<queue>;<group>`
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
 --        stored; or `<position>=*<ids>` for a task that would wait for itself, with the tasks
@@ -147,8 +151,8 @@ if not one and (options > 0 or may_exist) then
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
     end
-    local _, read_options, _, gathered = seldom()
-    queue.gathered = gathered
+    local _, read_options, _, gathered, again = seldom()
+    queue.gathered, queue.again = gathered, again
     -- One `unpack` takes at most about 8,000 values.
     local given = {}
     for i = first_option, first_gate - 1 do

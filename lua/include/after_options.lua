@@ -2,8 +2,7 @@
 
 -- Reads the options of prerequisites: who waits for what, who has a lane, and who gives up when.
 -- Returns the position after them.
-local function read_after_options(found, options)
-  local first = 1
+local function read_after_options(found, options, first)
   while true do
     local position, mark, home, ref =
       string.match(options[first] or '', '^&(%d+);(.);([^;]*);(.*)$')
@@ -24,11 +23,11 @@ end
 
 -- Which prerequisites are not met. `unmet` has them by position, if there are any. Returns the
 -- position of the first other option.
-local function read_prerequisites(queue, found, options, now)
+local function read_prerequisites(queue, found, options, at, now)
   found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
   -- What tasks of this call wait for, and those that are accepted so far.
   found.asked, found.waiting_here = {}, {}
-  local first = read_after_options(found, options)
+  local first = read_after_options(found, options, at)
   local flow, here, refs = flow_of(queue.meta), {}, {}
   found.flow = flow
   for _, one in ipairs(found.after) do

@@ -89,10 +89,32 @@ local function keep_new(group)
   end
 end
 
+-- Which members of groups elsewhere succeed here, by groups. A submit of members has left a key for
+-- each group, if it is not long ago.
+local function ran_there(members)
+  local indexes, gids, all_ran = {}, {}, {}
+  for _, one in ipairs(members.there) do
+    if not indexes[one.gid] then
+      indexes[one.gid], gids[#gids + 1] = {}, one.gid
+    end
+    table.insert(indexes[one.gid], tonumber(one.index))
+  end
+  for _, gid in ipairs(gids) do
+    local ran = read_ran(members.base, gid, indexes[gid])
+    if ran.born then
+      for _, index in ipairs(indexes[gid]) do
+        add_ran(ran, index)
+      end
+      all_ran[#all_ran + 1] = ran
+    end
+  end
+  return all_ran
+end
+
 -- Finds what the members mean for their groups. In most calls the group does not end and nothing
 -- has failed; then Redis itself counts what is new.
 local function count_members(members)
-  members.ended = {}
+  members.ended, members.ran = {}, ran_there(members)
   for _, group in ipairs(members.here) do
     group.size = redis.call('HLEN', group.results_key)
     if group.state then
@@ -113,6 +135,9 @@ local function count_members(members)
 end
 
 local function write_members(members, now)
+  for _, ran in ipairs(members.ran) do
+    write_ran(ran)
+  end
   for _, group in ipairs(members.here) do
     if #group.values > 0 then
       if group.size == 0 then

@@ -5,6 +5,8 @@
 local AFTER_MARK = 38
 -- The byte of `*`.
 local GATHER_MARK = 42
+-- The byte of `=`.
+local AGAIN_MARK = 61
 
 local function leave_out(found, position, owner)
   found.taken[#found.taken + 1] = position .. '=' .. owner
@@ -182,11 +184,15 @@ local function read_options(queue, options, ids, now, may_exist)
     found.held = marks_of(queue.biz_keys)
   end
   local first, wait_for_prerequisites, write_waits = 1, nil, nil
-  local join_submitted, write_submitted
-  if string.byte(options[1] or '') == AFTER_MARK then
+  local join_submitted, write_submitted, write_again
+  if string.byte(options[1] or '') == AGAIN_MARK then
+    local again = queue.again()
+    first, write_again = again(string.sub(queue.meta, 1, -5), found, options, ids)
+  end
+  if string.byte(options[first] or '') == AFTER_MARK then
     local read_prerequisites
     read_prerequisites, wait_for_prerequisites, write_waits, found.walking = queue.waiting()
-    first = read_prerequisites(queue, found, options, now)
+    first = read_prerequisites(queue, found, options, first, now)
   end
   for i = first, #options do
     if options[i] == '+' then
@@ -245,6 +251,9 @@ local function read_options(queue, options, ids, now, may_exist)
     end
     if write_submitted then
       write_submitted(found, queue)
+    end
+    if write_again then
+      write_again()
     end
     if found.due_first then
       zadd_as_table(queue.delayed, size, found.later)

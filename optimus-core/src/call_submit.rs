@@ -78,6 +78,7 @@ impl<T: Task, In> Call<T, In> {
             lane: lane.map(|key| Lane::of(key, &options)),
             gather,
             member: None,
+            trace: None,
             after,
             limits,
             due: self.options.due,

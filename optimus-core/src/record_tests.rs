@@ -34,6 +34,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         gather: None,
         after: None,
         member: None,
+        trace: None,
         limits: Vec::new(),
         due: Due::Now,
         headers: Headers::new(),

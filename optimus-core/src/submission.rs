@@ -47,11 +47,25 @@ pub struct Submission {
     pub(crate) after: Option<After>,
     /// The group that counts it, if it is a member of one.
     pub(crate) member: Option<Member>,
+    /// What shows that it has run before, if it is a part of a flow that may be submitted again.
+    pub(crate) trace: Option<Trace>,
     /// The limits that it passes, the innermost first.
     pub(crate) limits: Vec<TaskLimit>,
     pub(crate) due: Due,
     pub(crate) headers: Headers,
     pub(crate) payload: Vec<u8>,
+}
+
+/// What shows that a task has run before it is submitted again, although it has no record any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Its outcome.
+    Outcome,
+    /// Its group, or what its queue knows of the group.
+    Member {
+        /// When the group was made, in ms. Another group may have had this id before.
+        born: u64,
+    },
 }
 
 impl Submission {
@@ -128,6 +142,12 @@ impl Submission {
     #[doc(hidden)]
     pub fn member_of(self, member: Member) -> Self {
         Self { member: Some(member), ..self }
+    }
+
+    /// Submits it as a part of a flow that may have been submitted before; for tests.
+    #[doc(hidden)]
+    pub fn again(self, trace: Trace) -> Self {
+        Self { may_exist: true, trace: Some(trace), ..self }
     }
 
     /// Puts it behind these limits, the innermost first; for tests.

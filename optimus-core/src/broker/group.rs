@@ -56,6 +56,8 @@ pub enum Enrolled {
         is_new: bool,
         /// Whether effects on other queues were posted, for a relay.
         posted: bool,
+        /// When the group was made, in ms: see [`Trace::Member`](crate::submission::Trace::Member).
+        born: u64,
     },
     /// Nothing was added: the group has ended in this state.
     Ended(TaskState),
@@ -86,7 +88,7 @@ impl Broker {
             call.push(queue);
         }
         let mut reply = self.run_surely(call).await?;
-        let words = reply.next_texts(5)?;
+        let words = reply.next_texts(6)?;
         let wrong = || BrokerError::UnexpectedReply(format!("enroll answered {words:?}"));
         if words[0] == "ended" {
             return state(&words[1]).map(Enrolled::Ended);
@@ -97,7 +99,8 @@ impl Broker {
         let first = words[1].parse().map_err(|_| wrong())?;
         let total = words[2].parse().map_err(|_| wrong())?;
         let (is_new, posted) = (words[3] == "1", words[4] == "1");
-        Ok(Enrolled::Added { first, total, is_new, posted })
+        let born = words[5].parse().map_err(|_| wrong())?;
+        Ok(Enrolled::Added { first, total, is_new, posted, born })
     }
 
     /// Cancels a group: those who wait for it learn that it was cancelled, and its members no
@@ -169,21 +172,6 @@ impl Broker {
         let key = self.keys(group.queue()).group(group);
         let found = self.read_one(get(&["HMGET", &key, &format!("+{PARTS}")])).await?;
         Ok(texts("HMGET", found)?.first().is_some_and(|text| !text.is_empty()))
-    }
-
-    /// Returns for each task of a queue whether its success is remembered.
-    pub async fn have_succeeded(
-        &self,
-        queue: &QueueName,
-        ids: &[&TaskId],
-    ) -> Result<Vec<bool>, BrokerError> {
-        let keys = self.keys(queue);
-        let mut command = get(&["MGET"]);
-        for id in ids {
-            command.arg(keys.of(&format!("outcome:{}", id.stored())));
-        }
-        let found = texts("MGET", self.read_one(command).await?)?;
-        Ok(found.iter().map(|text| !text.is_empty()).collect())
     }
 
     /// Reads what some members of a group have brought, up to [`GROUP_PAGE_MAX`] from that position

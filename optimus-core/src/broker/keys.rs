@@ -30,6 +30,7 @@
 //! | `asks`, `giveups` | zset | id of a waiting task by the ms when it asks again, or gives up |
 //! | `group:<group>` | hash | the counts of a group, and its additions |
 //! | `results:<group>` | hash | position in the group → what the member returned |
+//! | `ran:<group>` | hash, expires | which members of a group elsewhere have succeeded here |
 //! | `groups` | zset | the groups, by the ms when they are removed |
 //! | `limits` | hash | gate → the limit that was set at run time |
 //! | `shut`, `paused` | zset, hash | gate by the ms until when it is shut; who paused it and why |

@@ -42,6 +42,7 @@ mod submit;
 #[cfg(feature = "tls")]
 mod tls;
 mod tls_probe;
+mod traces;
 mod wakeup_wait;
 
 use std::{sync::Arc, time::Duration};
@@ -80,6 +81,7 @@ use self::{
     keys::Keys,
     scripts::Script,
 };
+pub use crate::submission::Trace;
 use crate::{id::QueueName, log::Log, platform};
 
 /// Returns the name, the text and the hash of each script.

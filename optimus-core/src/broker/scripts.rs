@@ -88,7 +88,8 @@ scripts! {
         ]
             within gathered ["gather", "gather_join", "gather_submit"]
                 -> "join_submitted, write_submitted"
-            -> "add_ready, read_options, lost_with, gathered"
+            within again ["group_ran", "submit_again"] -> "leave_out_ended"
+            -> "add_ready, read_options, lost_with, gathered, again"
         laned ["script_version", "lane_join", "lane_submit"] -> "join_lanes, write_lanes"
         gated ["script_version", "limited", "gate_join"] -> "join_gates, write_gate_joins"
         waiting [
@@ -132,7 +133,7 @@ scripts! {
         permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
         laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
             -> "leave_lanes, pass_permits, write_moves"
-        counting ["key_as_table", "group", "group_complete"]
+        counting ["key_as_table", "group", "group_ran", "group_complete"]
             -> "read_members, count_members, write_members"
         waiting [
             "task_header", "wakeup", "ready_append", "clock_stamp", "ready", "due_next",

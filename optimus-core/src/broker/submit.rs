@@ -2,6 +2,7 @@
 
 use super::{
     Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
+    traces::trace_words,
 };
 use crate::{
     gate::Gate,
@@ -249,7 +250,7 @@ pub(super) fn lane_words<'a>(lanes: impl Iterator<Item = Option<&'a Lane>>) -> V
 
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
-    let (mut options, mut blobs) = (Vec::new(), Vec::new());
+    let (mut options, mut blobs) = (trace_words(tasks), Vec::new());
     for (at, task) in tasks.iter().enumerate() {
         push_prerequisites(&mut options, at + 1, task);
     }

@@ -1,7 +1,7 @@
 //! Submits flows and groups, so that nothing of a flow runs before all of it is stored.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     iter, mem,
     time::Duration,
 };
@@ -15,13 +15,13 @@ use super::{
 use crate::{
     Error,
     after::PrerequisiteFailure,
-    broker::{BATCH_MAX, Receipt},
+    broker::Receipt,
     first_step::Begins,
     flow::{Stage, StepTask},
     group_calls::{Group, GroupCalls},
     id::{QueueName, TaskId},
     step::{Form, IntoFlow},
-    submission::Submission,
+    submission::{Submission, Trace},
 };
 
 /// How long the outcome and the result of a step are kept for the next one, if that can't take them
@@ -243,44 +243,19 @@ impl<'a> Store<'a> {
         tasks: &mut Vec<Submission>,
         handles: &mut Vec<StepHandle>,
     ) -> Result<(), Error> {
-        let succeeded = if self.repeats { self.succeeded(tasks).await? } else { HashSet::new() };
-        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
-        let new = tasks.drain(..).filter(|task| !succeeded.contains(&task.id));
-        let (stored, problem) = self.tasks(new).await;
+        let trace = self.repeats.then_some(Trace::Outcome);
+        let tasks = tasks.drain(..).map(|task| Submission { trace, ..task });
+        let (stored, problem) = self.tasks(tasks).await;
         // What an earlier submit has stored is not removed.
         let is_new = |(_, answer): &&(TaskId, Answer)| answer.receipt == Receipt::Created;
         self.stored.extend(stored.iter().filter(is_new).map(|(id, _)| id.clone()));
         if let Some(problem) = problem {
             return Err(problem);
         }
-        let mut answers = stored.into_iter();
-        for id in ids {
-            handles.push(StepHandle::Task(if succeeded.contains(&id) {
-                self.client.handle(id)
-            } else {
-                let (id, answer) = answers.next().expect("an answer for each task");
-                self.client.receive(id, answer)
-            }));
+        for (id, answer) in stored {
+            handles.push(StepHandle::Task(self.client.receive(id, answer)));
         }
         Ok(())
-    }
-
-    /// Returns the tasks that an earlier submit has stored and that have succeeded since.
-    pub(super) async fn succeeded(&self, tasks: &[Submission]) -> Result<HashSet<TaskId>, Error> {
-        let remembered = tasks.iter().filter(|task| task.options.after.outcome_ttl.is_some());
-        let mut by_queue: BTreeMap<&QueueName, Vec<&TaskId>> = BTreeMap::new();
-        for task in remembered {
-            by_queue.entry(task.id.queue()).or_default().push(&task.id);
-        }
-        let mut succeeded = HashSet::new();
-        for (queue, ids) in by_queue {
-            for ids in ids.chunks(BATCH_MAX) {
-                let found = self.client.broker().have_succeeded(queue, ids).await?;
-                let done = ids.iter().zip(found).filter(|(_, is_done)| *is_done);
-                succeeded.extend(done.map(|(id, _)| TaskId::clone(id)));
-            }
-        }
-        Ok(succeeded)
     }
 
     /// Stores tasks, each of which has an id that nobody else uses. Returns the answers of those

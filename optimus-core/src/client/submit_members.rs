@@ -20,7 +20,7 @@ use crate::{
     options::TaskOptions,
     state::TaskState,
     step::Form,
-    submission::Submission,
+    submission::{Submission, Trace},
 };
 
 /// The most members of a batch, and the bytes of their arguments after which it is sent.
@@ -116,11 +116,12 @@ impl Store<'_> {
             let parts = Enroll { operation: PARTS, count: 0, seal: false, digest: "", ..enroll };
             self.enroll(rules.group, parts).await?;
         }
-        let (first, is_new) = match self.enroll(rules.group, enroll).await? {
-            Enrolled::Added { first, is_new, .. } => (first, is_new),
+        let (first, is_new, born) = match self.enroll(rules.group, enroll).await? {
+            Enrolled::Added { first, is_new, born, .. } => (first, is_new, born),
             Enrolled::Ended(_) => return Ok(false),
             Enrolled::Other => return Err(other_calls(rules.group)),
         };
+        // The submit leaves out those that end after this look.
         let mut pending = vec![true; batch.len()];
         if !is_new && enroll.count > 0 {
             let broker = self.client.broker();
@@ -132,22 +133,19 @@ impl Store<'_> {
         let mut tasks = Vec::with_capacity(batch.len());
         for ((index, stages), is_pending) in (first..).zip(batch).zip(pending) {
             if is_pending {
-                self.member(stages, index, rules, &mut tasks).await?;
+                self.member(stages, (index, born), rules, &mut tasks).await?;
             }
-        }
-        if !is_new {
-            let succeeded = self.succeeded(&tasks).await?;
-            tasks.retain(|task| task.member.is_some() || !succeeded.contains(&task.id));
         }
         let (_, problem) = self.tasks(tasks.into_iter()).await;
         problem.map_or(Ok(true), Err)
     }
 
-    /// Adds the tasks of one member. A group within it is stored at once.
+    /// Adds the tasks of the member at a position of a group, which was made at that time. A group
+    /// within it is stored at once.
     async fn member(
         &mut self,
         mut stages: Vec<Stage<'_>>,
-        index: u32,
+        (index, born): (u32, u64),
         rules: &Rules<'_>,
         tasks: &mut Vec<Submission>,
     ) -> Result<(), Error> {
@@ -159,8 +157,10 @@ impl Store<'_> {
         for (place, link) in links.into_iter().enumerate() {
             match link {
                 Link::Task(mut submission) => {
+                    submission.trace = Some(Trace::Outcome);
                     if place + 1 == count {
                         rules.enlist(&mut submission, index);
+                        submission.trace = Some(Trace::Member { born });
                     }
                     tasks.push(*submission);
                 }

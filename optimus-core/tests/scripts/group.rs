@@ -10,7 +10,7 @@ use optimus_core::{
 use crate::{
     acts::{Grants, failed, ms},
     after::after,
-    bench::Bench,
+    bench::{Bench, START},
     group_acts::{counted, handle, new_group, value, worker},
     jobs::job,
 };
@@ -49,7 +49,10 @@ async fn an_empty_group_ends_at_once(bench: Bench) {
     let group = new_group(&bench);
     let callback = bench.callback(&group, Cancel).await;
     let answer = bench.enroll_or_seal(1, &group, "all", 0, true).await;
-    assert_eq!(answer, Enrolled::Added { first: 0, total: 0, is_new: true, posted: true });
+    assert_eq!(
+        answer,
+        Enrolled::Added { first: 0, total: 0, is_new: true, posted: true, born: START + 1 }
+    );
     bench.relay_all(2).await;
     assert_eq!(bench.state(&callback).await, TaskState::Ready);
     assert_eq!(bench.arguments(3, 1).await, handle(&group, 0, 0, 0));

@@ -9,7 +9,7 @@ use optimus_core::{
 
 use crate::{
     acts::{Grants, failed, ms},
-    bench::Bench,
+    bench::{Bench, START},
     group_acts::{DEAD_AGE_MS, KEEP_MS, counted, handle, new_group, value, worker},
 };
 
@@ -17,7 +17,8 @@ async fn a_running_group_takes_more_members_until_it_ends(bench: Bench) {
     bench.worker(0, "w").await;
     let group = bench.grouped(1, Wait).await;
     let more = bench.enroll(1, &group, "by 0", 2).await;
-    let added = |first, total, is_new| Enrolled::Added { first, total, is_new, posted: false };
+    let added =
+        |first, total, is_new| Enrolled::Added { first, total, is_new, posted: false, born: START };
     assert_eq!(more, added(1, 3, true));
     assert_eq!(bench.enroll(2, &group, "by 0", 2).await, added(1, 3, false), "the same again");
     bench.succeed(3, 1, &group, 0, 1).await;
@@ -42,7 +43,7 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
         on_failure: Run,
         digest,
     };
-    let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false };
+    let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false, born: START };
     assert_eq!(bench.at(0).enroll(&group, of("2.a", 2)).await.unwrap(), added(true));
     assert_eq!(bench.at(1).enroll(&group, of("2.a", 2)).await.unwrap(), added(false));
     let before = bench.dump().await;
@@ -74,7 +75,10 @@ async fn a_group_that_is_not_sealed_waits_for_more(bench: Bench) {
     bench.succeed(1, 1, &group, 0, 1).await;
     assert_eq!(bench.state(&callback).await, TaskState::Blocked);
     let sealed = bench.enroll_or_seal(2, &group, "seal", 0, true).await;
-    assert_eq!(sealed, Enrolled::Added { first: 1, total: 1, is_new: true, posted: true });
+    assert_eq!(
+        sealed,
+        Enrolled::Added { first: 1, total: 1, is_new: true, posted: true, born: START }
+    );
     bench.relay_all(3).await;
     assert_eq!(bench.state(&callback).await, TaskState::Ready);
 }
@@ -88,7 +92,10 @@ async fn a_submit_that_broke_off_continues_with_the_same_members(bench: Bench) {
     bench.submit(0, &tasks[..2]).await;
     bench.succeed(1, 1, &group, 0, 1).await;
     let again = bench.enroll_or_seal(2, &group, "all", 4, true).await;
-    assert_eq!(again, Enrolled::Added { first: 0, total: 4, is_new: false, posted: false });
+    assert_eq!(
+        again,
+        Enrolled::Added { first: 0, total: 4, is_new: false, posted: false, born: START }
+    );
     let ended = bench.results(&group, 4).await;
     let left: Vec<_> = tasks
         .into_iter()

@@ -41,6 +41,7 @@ mod gather_led;
 mod gather_operate;
 mod group;
 mod group_acts;
+mod group_again;
 mod group_more;
 mod group_void;
 mod input;

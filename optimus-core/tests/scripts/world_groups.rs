@@ -4,7 +4,7 @@ use optimus_core::{
     Member,
     PrerequisiteFailure::{Cancel, Run, Wait},
     QueueName, Submission, TaskId,
-    broker::{BrokerError, Completion, Enroll, Outgoing},
+    broker::{BrokerError, Completion, Enroll, Outgoing, Trace},
 };
 
 use crate::{
@@ -21,6 +21,8 @@ const OPEN: &str = "0Group-----------------";
 const EMPTY: &str = "0Empty-----------------";
 /// A group that is not known.
 const NEW: &str = "0New-------------------";
+/// A group of another queue, with members here.
+const AWAY: &str = "0Away------------------";
 /// A group that waits for two members.
 const LAST: &str = "0Last------------------";
 
@@ -36,6 +38,11 @@ pub(crate) fn group_of(situation: &str) -> TaskId {
         "the last members" => LAST,
         _ => OPEN,
     })
+}
+
+/// The group of another queue.
+fn away() -> TaskId {
+    TaskId::from_stored(QueueName::new("there").expect("a name"), &AWAY[..22]).expect("an id")
 }
 
 fn member(group: &TaskId, index: u32) -> Member {
@@ -54,6 +61,17 @@ async fn enroll(
     let (on_failure, digest) = (Cancel, "d");
     let members = Enroll { operation, count, queues, seal, keep, on_failure, digest };
     bench.at(at).enroll(group, members).await.map(drop)
+}
+
+trait Again {
+    /// Submits it as a member that may have been submitted before.
+    fn again_in(self, group: &TaskId, index: u32) -> Self;
+}
+
+impl Again for Submission {
+    fn again_in(self, group: &TaskId, index: u32) -> Self {
+        self.member_of(member(group, index)).again(Trace::Member { born: 5_500 })
+    }
 }
 
 impl World {
@@ -75,6 +93,7 @@ impl World {
             ("takes there", ready(job_of("[]")).waiting_for(take(&there))),
             ("takes there, large", ready(job_of("[]")).waiting_for(take(&there))),
             ("takes nothing", ready(job_of("[]")).waiting_for(take(&there))),
+            ("counts there", ready(job()).waiting_for(after(&there)).again_in(&away(), 40)),
         ];
         self.submit(bench, 5_500, tasks).await;
         let count = |gid: &TaskId, rest: &str| format!("member {} {rest}", gid.stored());
@@ -122,8 +141,7 @@ impl World {
             let index = if situation == "the last members" { index % 2 } else { index };
             report.member = Some(member(&group, index));
         }
-        let there = TaskId::new(QueueName::new("there").expect("a name"));
-        reports[3].member = Some(member(&there, 0));
+        reports[3].member = Some(member(&away(), 41));
     }
 
     /// Applies effects on groups, or effects that hand results on.
@@ -161,6 +179,9 @@ impl World {
             ready(job_of("[]")).waiting_for(after(self.id("done")).taking("]")),
             ready(job_of("[]")).waiting_for(after(self.id("held")).taking("]")),
             ready(job_of("[]")).waiting_for(after(&named(EMPTY)).taking("]")),
+            ready(job()).again_in(&named(OPEN), 4),
+            ready(job()).again_in(&away(), 42),
+            ready(job()).again(Trace::Outcome),
         ]
     }
 }

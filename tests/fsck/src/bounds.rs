@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 60] = [
+const NAMES: [&str; 61] = [
     "meta",
     "tasks",
     "blobs",
@@ -30,6 +30,7 @@ const NAMES: [&str; 60] = [
     "group:",
     "groups",
     "results:",
+    "ran:",
     "limits",
     "shut",
     "shut:",
@@ -108,8 +109,16 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {
         let done = || view.value(name).is_some_and(|mark| mark.ends_with(":D"));
-        let kinds =
-            ["completions:", "result:", "requeued:", "wake:", "interrupt:", "outcome:", "shut:"];
+        let kinds = [
+            "completions:",
+            "result:",
+            "requeued:",
+            "wake:",
+            "interrupt:",
+            "outcome:",
+            "shut:",
+            "ran:",
+        ];
         let passes =
             kinds.iter().any(|kind| name.starts_with(kind)) || (name.starts_with("biz:") && done());
         match (passes, *left) {

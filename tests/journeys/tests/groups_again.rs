@@ -2,26 +2,51 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use common::{
-    Bench,
+    Bench, Gate,
+    orders::Log,
     sums::{
-        LoggedWorker, Number, SOON, Way, in_a_way, note, number, plus, plus_in_a_way, sum,
+        LoggedWorker, Number, SOON, Way, builder, in_a_way, note, number, plus, plus_in_a_way, sum,
         sum_pages, unfinished,
     },
 };
 use optimus_core::{
-    Call, Due, Flow, GroupHandle,
+    Backoff, BoxError, Call, Context, Due, Flow, GroupHandle, IntoFlow as _,
     PrerequisiteFailure::{Cancel, Run},
-    QueueName, TaskId, TaskState,
+    QueueName, Task, TaskId, TaskState,
     broker::Keep,
     group,
 };
 use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
 
 fn new_id() -> TaskId {
     TaskId::new(QueueName::new("default").unwrap())
+}
+
+/// Adds members to its group, also in each of its attempts that fail.
+#[derive(Serialize, Deserialize)]
+struct Adder {}
+
+impl Task for Adder {
+    const NAME: &'static str = "adder";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let calls = (0..300).map(|n| {
+            let call = note(&n.to_string());
+            if n % 2 == 0 { call.queue("other") } else { call }
+        });
+        ctx.group().ok_or("it is not in a group")?.add(calls).await?;
+        if ctx.attempt() < 5 { Err("again".into()) } else { Ok(()) }
+    }
+}
+
+fn adder() -> Call<Adder> {
+    let backoff = Backoff::Fixed { wait: Duration::from_millis(1), jitter: 0.0 };
+    Adder {}.call().max_retry(5).backoff(backoff)
 }
 
 fn late<T: optimus_core::Task, In>(call: Call<T, In>) -> Call<T, In> {
@@ -63,6 +88,48 @@ on_both! {
         let handle = bench.client.submit_flow(flow(false)).await.unwrap();
         assert_eq!(found.progress().await.unwrap().total, 3);
         handle.cancel().await.unwrap();
+    }
+
+    async fn each_task_of_a_flow_that_is_submitted_again_while_it_runs_runs_once(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        for round in 0..3 {
+            let id = new_id();
+            let flow = || {
+                let name = move |n: u64, step: &str| note(&format!("{round} {n} {step}"));
+                let member = move |n: u64| match n % 4 {
+                    0 => name(n, "alone").into_flow(),
+                    1 => name(n, "there").queue("other").into_flow(),
+                    2 => name(n, "first").then(name(n, "last")).into_flow(),
+                    _ => name(n, "first, there").queue("other").then(name(n, "last")).into_flow(),
+                };
+                group((0..400).map(member)).id(id.clone()).then(name(400, "callback"))
+            };
+            let mut handles = Vec::new();
+            for _ in 0..5 {
+                handles.push(bench.client.submit_flow(flow()).await.unwrap());
+            }
+            for handle in handles {
+                handle.result_within(SOON).await.unwrap();
+            }
+        }
+        logged.worker.stop().await;
+        let (lines, mut seen) = (logged.log.lines(), HashSet::new());
+        let twice: Vec<&String> = lines.iter().filter(|line| !seen.insert(*line)).collect();
+        assert_eq!(twice, Vec::<&String>::new());
+        assert_eq!(lines.len(), 3 * (400 + 200 + 1));
+    }
+
+    async fn a_handler_that_repeats_adds_each_member_once(bench: Bench) {
+        let (log, gate) = (Log::default(), Gate::new());
+        let worker = builder(&bench, &log, &gate).task_type::<Adder>();
+        let worker = bench.start(worker.queues(["default", "other"]));
+        let submitted = bench.client.submit_group(group([adder()])).await.unwrap();
+        assert_eq!(submitted.ended().await.unwrap().done, 301);
+        worker.stop().await;
+        let (lines, mut seen) = (log.lines(), HashSet::new());
+        let twice: Vec<&String> = lines.iter().filter(|line| !seen.insert(*line)).collect();
+        assert_eq!(twice, Vec::<&String>::new());
+        assert_eq!(lines.len(), 300);
     }
 
     async fn other_calls_under_the_id_of_a_group_are_refused(bench: Bench) {
@@ -146,6 +213,10 @@ on_both! {
         assert!(gone.ended().await.unwrap_err().is_forgotten());
         assert!(gone.add([number(1)]).await.unwrap_err().is_forgotten());
         assert!(gone.cancel().await.unwrap_err().is_forgotten());
+        // A task that waits for it now is told so, as for any other id of which nothing is known.
+        let late = bench.client.submit(note("late").after(gone.id())).await.unwrap();
+        let why = bench.client.inspector().explain(late.id()).await.unwrap().to_string();
+        assert!(why.contains("which was not submitted, or is no longer known"), "{why}");
         logged.worker.stop().await;
     }
 

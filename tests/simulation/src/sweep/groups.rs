@@ -1,11 +1,12 @@
 //! Results that are handed on, and groups: members succeed, die and come back, here and in another
-//! queue, and groups end, are cancelled, or are forgotten.
+//! queue, and groups end, are cancelled, or are forgotten. A chain with a group in it is submitted
+//! twice.
 
 use optimus_core::{
     After, Call, Due, Error, Member, Prerequisite, PrerequisiteFailure, QueueName, Submission,
     Submit, TaskHandle, TaskId,
     broker::{Enroll, Keep},
-    platform,
+    group, platform,
 };
 use optimus_testkit::history::What;
 use tokio::time::sleep;
@@ -54,10 +55,14 @@ pub(super) async fn groups(actor: &Actor) {
     take(actor, 5, there, &first, 0).await;
     let [all, single, far, gone, open] = std::array::from_fn(|_| TaskId::new(here.clone()));
     // A group in a queue that has no dependants.
-    enroll(actor, &TaskId::new(names[2].clone()), "all", 0, true).await;
-    for (group, count, seal) in
-        [(&all, 4, false), (&single, 1, true), (&far, 1, true), (&gone, 1, true), (&open, 1, true)]
-    {
+    enroll(actor, &TaskId::new(names[2].clone()), "all", 0, Seal::Now).await;
+    for (group, count, seal) in [
+        (&all, 4, Seal::Later),
+        (&single, 1, Seal::Now),
+        (&far, 1, Seal::Now),
+        (&gone, 1, Seal::Now),
+        (&open, 1, Seal::Now),
+    ] {
         enroll(actor, group, "all", count, seal).await;
         enroll(actor, group, "all", count, seal).await;
     }
@@ -84,23 +89,48 @@ pub(super) async fn groups(actor: &Actor) {
     }
     sleep(ms(300)).await;
     relay_some(actor, &names, 0).await;
-    enroll(actor, &all, "seal", 0, true).await;
+    enroll(actor, &all, "seal", 0, Seal::Now).await;
     relay_some(actor, &names, 0).await;
-    enroll(actor, &all, "late", 1, true).await;
+    enroll(actor, &all, "late", 1, Seal::Now).await;
     // What they wait for has ended before.
     take(actor, 6, here, &first, 0).await;
     take(actor, 7, there, &all, 0).await;
     let cancelled = TaskId::new(here.clone());
-    enroll(actor, &cancelled, "all", 1, true).await;
+    enroll(actor, &cancelled, "all", 1, Seal::Now).await;
     take(actor, 26, here, &cancelled, 0).await;
     drop(actor.user.client.broker().disband(&cancelled).await);
     let removed = TaskId::new(here.clone());
-    enroll_under(actor, &removed, "all", (1, true), Cancel).await;
+    enroll_under(actor, &removed, "all", (1, Seal::Now), Cancel).await;
     take(actor, 27, here, &removed, 0).await;
     drop(actor.user.client.broker().forget_group(&removed).await);
+    chain(actor, here, there).await;
     relay_some(actor, &names, 0).await;
     forget_old(actor, here).await;
     relay_some(actor, &names, GIVEN_UP_MS).await;
+}
+
+/// Submits a chain with a group in it, and again while it runs. A fault may end each submit midway.
+async fn chain(actor: &Actor, here: &QueueName, there: &QueueName) {
+    let id = TaskId::new(here.clone());
+    let work = |number, queue: &QueueName| {
+        Work::new(number, Kind::Lasts(0)).queue(queue).give_up_after(ms(1_800_000))
+    };
+    let flow = || {
+        let members = group([work(41, here), work(42, there)]).id(id.clone());
+        let first = Work::new(40, Kind::Lasts(0)).queue(here);
+        first.then(members.result_ttl(ms(KEEP_MS))).then(work(43, there))
+    };
+    (40..44).for_each(|number| actor.user.invoke(number, None, 0));
+    for _ in 0..2 {
+        drop(actor.user.client.submit_flow(flow()).await);
+    }
+    for task in 40..44 {
+        let outcomes = [What::Unknown { task }, What::Delete { task }, What::Cancel { task }];
+        for what in outcomes.into_iter().chain([What::Waits { task }]) {
+            actor.user.network.journal.write(actor.user.process, what);
+        }
+    }
+    sleep(ms(300)).await;
 }
 
 /// A time after which all that wait have given up.
@@ -111,7 +141,14 @@ fn id_of(handle: Option<TaskHandle<u64>>) -> TaskId {
     handle.map_or_else(unknown, |handle| handle.id().clone())
 }
 
-async fn enroll(actor: &Actor, group: &TaskId, operation: &str, count: u32, seal: bool) {
+/// Whether an addition is the last one that its group needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seal {
+    Now,
+    Later,
+}
+
+async fn enroll(actor: &Actor, group: &TaskId, operation: &str, count: u32, seal: Seal) {
     enroll_under(actor, group, operation, (count, seal), Wait).await;
 }
 
@@ -119,11 +156,12 @@ async fn enroll_under(
     actor: &Actor,
     group: &TaskId,
     operation: &str,
-    (count, seal): (u32, bool),
+    (count, seal): (u32, Seal),
     on_failure: PrerequisiteFailure,
 ) {
     let queues = actor.world.queues.names().to_vec();
     let (keep, digest) = (Some(ms(KEEP_MS)), "");
+    let seal = seal == Seal::Now;
     let members = Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest };
     drop(actor.user.client.broker().enroll(group, members).await);
 }
