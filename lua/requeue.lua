@@ -14,7 +14,8 @@
 -- ARGV   1 now override · 2 id
 -- REPLY  OK, `out` if effects for a relay were posted
 -- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
---        id, and the ms when the window ends if the owner has succeeded
+--        id, and the ms when the window ends if the owner has succeeded · CYCLE with the tasks
+--        through which it would wait for itself, and commas between them
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -52,6 +53,11 @@ local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), le
 local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
 local flow = again_of(meta, needs, id, header, now)
+local cycle = flow and flow.is_blocked and cycle_of({ flow = flow, owners = {}, waiting_here = {} },
+  id, biz and string.sub(biz, #flow.base + 5), flow.open)
+if cycle then
+  return { 'CYCLE', cycle }
+end
 local lane = type(header.n) == 'string' and key_of(meta, 'lane', header.n)
 local due_hint, later = nil, nil
 if flow and flow.is_blocked then

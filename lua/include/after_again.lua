@@ -1,6 +1,7 @@
 -- after_again: a requeued task that ended while it waited for its prerequisites.
 
--- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again.
+-- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again,
+-- and `open` has for what.
 local function again_of(meta, needs, id, header, now)
   if not needs or tonumber(needs) < NEEDS_OF_AFTER then
     return nil
@@ -28,7 +29,7 @@ local function again_of(meta, needs, id, header, now)
     end
   end
   read_waits(flow)
-  flow.is_blocked = #open > 0
+  flow.is_blocked, flow.open = #open > 0, open
   if flow.is_blocked then
     local wait = tonumber(header.au)
     local is_held_back = type(header.n or header.ga) == 'string'

@@ -88,12 +88,8 @@ enum Kind {
     Cancelled { id: TaskId, because: Option<AttemptError> },
     #[error("{id} is dead{}", last_words(.last.as_ref()))]
     Dead { id: TaskId, last: Option<AttemptError> },
-    #[error(
-        "task {task:?} would wait for itself: it waits for {}; nothing was \
-         submitted; leave out one of these `after`",
-        waits_for(path)
-    )]
-    WaitsForItself { task: String, path: Vec<TaskId> },
+    #[error("{what} would wait for itself: it waits for {}; it was not {refused}", waits_for(path))]
+    WaitsForItself { what: String, path: Vec<TaskId>, refused: &'static str },
     #[error("step {number} of {count} of the flow: {problem}")]
     Step { number: usize, count: usize, problem: Error },
     #[error("{lost}")]
@@ -196,9 +192,9 @@ constructors! {
     /// Another task holds the biz id.
     duplicate(owner: TaskId, window_end_ms: Option<u64>) =>
         Kind::Duplicate { owner, window_end_ms };
-    /// The task would wait for itself, through these tasks.
-    waits_for_itself(task: &str, path: Vec<TaskId>) =>
-        Kind::WaitsForItself { task: task.to_owned(), path };
+    /// The task would wait for itself, through these tasks, so it was not accepted.
+    waits_for_itself(what: String, path: Vec<TaskId>, refused: &'static str) =>
+        Kind::WaitsForItself { what, path, refused };
     /// The store has no data about the task.
     forgotten(id: TaskId) => Kind::Forgotten(id);
     /// No task has the biz id.
@@ -293,7 +289,7 @@ predicates! {
     /// Another task holds the biz id; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. } | Kind::StepDuplicate { .. },
     /// The task would wait for itself, through the prerequisites of other tasks of its queue; see
-    /// [`Error::task_ids`]. Nothing was submitted.
+    /// [`Error::task_ids`]. It was not submitted, or not requeued.
     is_cycle => Kind::WaitsForItself { .. },
     /// The store has no data about the task, or its result is gone.
     is_forgotten => Kind::Forgotten(_)

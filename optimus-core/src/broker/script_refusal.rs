@@ -17,11 +17,13 @@ pub enum Refusal {
     WrongState,
     /// Another task holds the biz id.
     Duplicate,
+    /// The task would wait for itself.
+    Cycle,
 }
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
         (Self::Forgotten, "FORGOTTEN"),
@@ -29,6 +31,7 @@ impl Refusal {
         (Self::Paused, "PAUSED"),
         (Self::WrongState, "WRONG_STATE"),
         (Self::Duplicate, "DUPLICATE"),
+        (Self::Cycle, "CYCLE"),
     ];
 
     /// Returns the refusal with this word, if there is one.

@@ -93,9 +93,10 @@ static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
 /// The error of a [`Client::submit_all`] that did not submit all tasks.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} of {} tasks were not accepted, the first because: {first}",
+    "{} of {} tasks {}: {first}",
     failed(answers),
-    answers.len()
+    answers.len(),
+    if failed(answers) == 1 { "was not accepted" } else { "were not accepted, the first because" }
 )]
 pub struct SubmitAllError<T> {
     /// The answer of each task, in the order of the calls.

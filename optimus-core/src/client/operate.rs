@@ -37,6 +37,7 @@ impl Client {
     /// # Errors
     /// [`Error::is_wrong_state`] if the task is neither; [`Error::is_forgotten`] if the store has
     /// no data about it; [`Error::is_duplicate`] if another task holds its biz id;
+    /// [`Error::is_cycle`] if it would wait for itself through other tasks of its queue;
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered. If that
     /// requeue was done and the task waits or runs, a repeat fails with [`Error::is_wrong_state`].
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
@@ -296,6 +297,9 @@ impl Verb {
     }
 }
 
+const NOT_REQUEUED: &str =
+    "requeued; submit one of these tasks without its `after`, and delete the other";
+
 /// Returns the error of a verb for the caller.
 fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
     let (refusal, detail) = match problem {
@@ -311,6 +315,12 @@ fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
         if let Ok(owner) = TaskId::from_stored(id.queue().clone(), owner) {
             return Error::duplicate(owner, window_end_ms.parse().ok());
         }
+    }
+    if refusal == Refusal::Cycle {
+        let path = detail.split(',').filter(|between| !between.is_empty());
+        let path = path.map(|between| TaskId::from_stored(id.queue().clone(), between));
+        let path = path.filter_map(Result::ok).collect();
+        return Error::waits_for_itself(id.to_string(), path, NOT_REQUEUED);
     }
     match TaskState::from_word(&detail) {
         Some(TaskState::Forgotten) | None => Error::forgotten(id.clone()),

@@ -112,7 +112,8 @@ impl Request {
                     answers
                         .map(|(receipt, Submission { task, may_exist, returns_nothing, .. })| {
                             if let Receipt::WaitsForItself(path) = receipt {
-                                return Err(Error::waits_for_itself(&task, path));
+                                let what = format!("task {task:?}");
+                                return Err(Error::waits_for_itself(what, path, NOT_SUBMITTED));
                             }
                             let has_given_id = may_exist;
                             Ok(Answer { task, receipt, call, has_given_id, returns_nothing })
@@ -127,6 +128,8 @@ impl Request {
         }
     }
 }
+
+const NOT_SUBMITTED: &str = "submitted; leave out one of these `after`";
 
 fn bytes_of(submissions: &[Submission]) -> usize {
     submissions.iter().map(Submission::bytes).sum()

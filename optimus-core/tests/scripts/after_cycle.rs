@@ -1,6 +1,9 @@
 //! A task that would wait for itself is not stored.
 
-use optimus_core::{After, Submission, Submit as _, TaskId, TaskState, broker::Receipt};
+use optimus_core::{
+    After, Submission, Submit as _, TaskId, TaskState,
+    broker::{BrokerError, Receipt, Refusal},
+};
 
 use crate::{
     acts::ids_of,
@@ -87,6 +90,29 @@ async fn a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id(benc
     assert_eq!(receipts, [Receipt::WaitsForItself(first)]);
 }
 
+async fn a_requeue_that_closes_a_cycle_is_refused(bench: Bench) {
+    let (first, _) = add(&bench, vec![link(&bench, "a", &["x", "b"])]).await;
+    let (free, _) = add(&bench, vec![link(&bench, "d", &["b"])]).await;
+    for id in [&first[0], &free[0]] {
+        bench.at(1).cancel(id).await.unwrap();
+    }
+    let (second, receipts) = add(&bench, vec![waiting(job().biz_id("b"), after(&first[0]))]).await;
+    assert_eq!(receipts, [Receipt::Created]);
+    let before = bench.dump().await;
+    match bench.at(2).requeue(&first[0]).await {
+        Err(BrokerError::Refused(Refusal::Cycle, path)) => assert_eq!(path, second[0].stored()),
+        other => panic!("{other:?}"),
+    }
+    bench.assert_unchanged(&before).await;
+    // One that does not wait for itself waits again.
+    bench.at(3).requeue(&free[0]).await.unwrap();
+    assert_eq!(bench.state(&free[0]).await, TaskState::Blocked);
+    bench.at(4).cancel(&second[0]).await.unwrap();
+    bench.at(5).requeue(&first[0]).await.unwrap();
+    assert_eq!(bench.state(&first[0]).await, TaskState::Blocked);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
 async fn a_very_long_way_is_not_walked(bench: Bench) {
     let name = |at: usize| format!("b{at}");
     let chain = |count: usize| {
@@ -109,5 +135,6 @@ on_both![
     a_call_that_is_sent_again_has_the_same_answer,
     a_task_for_which_others_wait_may_wait_for_a_third,
     a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id,
+    a_requeue_that_closes_a_cycle_is_refused,
     a_very_long_way_is_not_walked,
 ];

@@ -168,6 +168,23 @@ on_both! {
         let calls = [call("o-3", "o-1"), reserve("o-3")];
         let all = bench.client.submit_all(calls).await.unwrap_err();
         assert!(all.first.is_cycle() && all.answers[1].is_ok());
+        let text = all.to_string();
+        let one = "1 of 2 tasks was not accepted: task \"reserve\" would wait";
+        assert!(text.starts_with(one), "{text}");
+        assert!(text.contains("it was not submitted"), "{text}");
+    }
+
+    async fn a_requeue_after_which_tasks_would_wait_for_each_other_is_refused(bench: Bench) {
+        let first = submit(&bench, reserve("o-1").after(Key::of::<Reserve>("o-2"))).await;
+        bench.client.cancel(first.id()).await.unwrap();
+        let second = submit(&bench, reserve("o-2").outcome_ttl(LONG).after(&first)).await;
+        let problem = bench.client.requeue(first.id()).await.unwrap_err();
+        assert!(problem.is_cycle(), "{problem}");
+        assert_eq!(problem.task_ids(), [second.id().clone()]);
+        let text = problem.to_string();
+        assert!(text.starts_with(&first.id().to_string()), "{text}");
+        assert!(text.contains("it was not requeued; submit one of these"), "{text}");
+        assert_eq!(state(&first).await, TaskState::Cancelled);
     }
 
     async fn a_task_may_run_although_its_prerequisite_is_dead(bench: Bench) {
