@@ -73,8 +73,14 @@ impl Inspector {
             self.member_place(record.as_ref()),
         )?;
         let cycle = cycle_of(broker, id, &unmet).await?;
-        let mut obstacles = self.of_prerequisites(unmet).await?;
-        obstacles.extend(cycle.map(|path| Obstacle::Cycle { path }));
+        let mut obstacles = match cycle {
+            // What its prerequisites wait for is the task itself.
+            Some(path) => {
+                let unmet = unmet.into_iter().map(Obstacle::Prerequisite);
+                unmet.chain([Obstacle::Cycle { path }]).collect()
+            }
+            None => self.of_prerequisites(unmet).await?,
+        };
         // A task that is due keeps its state until the next claim.
         let at_ms = found.at_ms.filter(|at| *at > now_ms);
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));

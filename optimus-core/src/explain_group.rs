@@ -1,5 +1,7 @@
 //! Finds out what a group waits for, and at which task a chain of prerequisites waits.
 
+use std::collections::BTreeSet;
+
 use crate::{
     after::Prerequisite,
     broker::BrokerError,
@@ -69,10 +71,12 @@ impl Inspector {
     ) -> Result<Vec<Obstacle>, BrokerError> {
         let (mut through, mut next) = (0, most_telling(&unmet).cloned());
         let mut obstacles: Vec<Obstacle> = unmet.into_iter().map(Obstacle::Prerequisite).collect();
-        let mut last = next.clone();
+        let (mut last, mut seen) = (next.clone(), BTreeSet::new());
         while through < HOPS_MAX
             && let Some(found) = next.take_if(|found| found.state == TaskState::Blocked)
             && let Some(id) = self.task_of(&found.prerequisite).await?
+            // Tasks that wait for each other are followed once.
+            && seen.insert(id.clone())
         {
             next = most_telling(&self.unmet_of_task(&id).await?).cloned();
             if next.is_some() {
