@@ -176,7 +176,7 @@ for i = 3, #ARGV do
     elseif verb == 'drop' then
       untie(flow, rest, word .. '@' .. source)
     elseif verb == 'member' then
-      count_effect(flow, groups, word, rest)
+      count_effect(flow, groups, word, rest, source)
     elseif verb == 'end' then
       local after, ref = string.match(rest, '^(%S+) (.*)$')
       work = work + tell_all(word, after, ref)

@@ -43,8 +43,9 @@ local function count_member(group, index, value)
   end
 end
 
--- A member has ended. `rest` is `<position> <state> <policy>` and possibly its result.
-local function count_effect(flow, groups, gid, rest)
+-- A member of the queue `source` has ended. `rest` is `<position> <state> <policy>` and possibly its
+-- result.
+local function count_effect(flow, groups, gid, rest, source)
   local group = counted_group(flow, groups, gid)
   local index, state, policy, result = string.match(rest, '^(%d+) (%a+) (%d) ?(.*)$')
   if not group or not index or group.state or tonumber(index) >= group.total then
@@ -63,7 +64,7 @@ local function count_effect(flow, groups, gid, rest)
     group[kind] = group[kind] + 1
     count_member(group, index, '!' .. state)
   elseif policy == GROUP_CANCEL or state == 'forgotten' or state == VOID then
-    group.state, group.ends = 'cancelled', true
+    group.state, group.ends, group.by = 'cancelled', true, index .. ' ' .. source
   elseif not is_lost(group, index) then
     group.by_index['-' .. index] = true
     group.lose[#group.lose + 1], group.lose[#group.lose + 2] = '-' .. index, state
@@ -93,6 +94,9 @@ local function write_counts(flow, groups, now)
       'cancelled', whole(group.cancelled), 'lost', whole(group.lost), unpack(group.lose))
     if #group.find > 0 then
       redis.call('HDEL', group.key, unpack(group.find))
+    end
+    if group.by then
+      redis.call('HSET', group.key, 'by', group.by)
     end
     if group.ends then
       write_group_end(flow.base, group, group.state, now)

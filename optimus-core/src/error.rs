@@ -9,7 +9,9 @@ use std::{error, fmt, sync::Arc, time::Duration};
 use crate::{
     broker::SizeLimit,
     control_words::BoxError,
-    error_text::{last_words, no_permit_advice, release, remedy, stands, waits_for},
+    error_text::{
+        group_cancelled, last_words, no_permit_advice, release, remedy, stands, waits_for,
+    },
     explanation::Obstacle,
     group_details::LostMember,
     id::TaskId,
@@ -103,11 +105,12 @@ enum Kind {
          its result; take GroupResults, and read the end of each member with .read()"
     )]
     MemberFailed { group: TaskId, index: u32, state: TaskState },
-    #[error(
-        "the group {0} was cancelled, and a group can't be requeued; submit its calls again, under \
-         another id if it has an own one"
-    )]
-    GroupCancelled(TaskId),
+    #[error("{}", group_cancelled(&tasks[0], .by.as_ref()))]
+    GroupCancelled {
+        by: Option<LostMember>,
+        /// The group, and the task that has failed.
+        tasks: Vec<TaskId>,
+    },
     #[error(
         "the group {group} has ended ({state}), so no members can be added; submit these calls as \
          another group"
@@ -213,8 +216,11 @@ constructors! {
     /// A member has failed, and the group has ended without it.
     member_failed(group: TaskId, index: u32, state: TaskState) =>
         Kind::MemberFailed { group, index, state };
-    /// The group was cancelled.
-    group_cancelled(group: TaskId) => Kind::GroupCancelled(group);
+    /// The group was cancelled, possibly because of a member that has failed.
+    group_cancelled(group: TaskId, by: Option<LostMember>) => Kind::GroupCancelled {
+        tasks: [group].into_iter().chain(by.iter().map(|by| by.id.clone())).collect(),
+        by,
+    };
     /// The group has ended, and takes no members.
     group_ended(group: TaskId, state: TaskState) => Kind::GroupEnded { group, state };
     /// The store has no data about the group.
@@ -298,7 +304,7 @@ predicates! {
         | Kind::GroupForgotten(_),
     /// The task was cancelled.
     is_cancelled => Kind::Cancelled { .. }
-        | Kind::GroupCancelled(_)
+        | Kind::GroupCancelled { .. }
         | Kind::MemberLost { lost: LostMember { state: TaskState::Cancelled, .. }, .. }
         | Kind::MemberFailed { state: TaskState::Cancelled, .. },
     /// The task ended Dead; see [`Error::attempt_error`].
@@ -322,18 +328,19 @@ impl Error {
     }
 
     /// Returns the tasks that the error is about. If a group waits for a member that has failed,
-    /// these are the task to requeue, and the group.
+    /// these are the task to requeue, and the group. If a group was cancelled because of a member,
+    /// these are the group, and the task that has failed.
     pub fn task_ids(&self) -> &[TaskId] {
         match self.kind() {
             Kind::UnknownOutcome { ids, .. }
             | Kind::UnknownOperation { ids, .. }
-            | Kind::WaitsForItself { path: ids, .. } => ids,
+            | Kind::WaitsForItself { path: ids, .. }
+            | Kind::GroupCancelled { tasks: ids, .. } => ids,
             Kind::MemberLost { tasks, .. } => tasks,
             Kind::Duplicate { owner: id, .. }
             | Kind::StepDuplicate { owner: id, .. }
             | Kind::Forgotten(id)
             | Kind::GroupForgotten(id)
-            | Kind::GroupCancelled(id)
             | Kind::GroupEnded { group: id, .. }
             | Kind::ResultGone(id)
             | Kind::WrongState { id, .. }
@@ -360,6 +367,7 @@ impl Error {
         match self.kind() {
             Kind::Dead { last: error, .. }
             | Kind::MemberLost { lost: LostMember { error, .. }, .. }
+            | Kind::GroupCancelled { by: Some(LostMember { error, .. }), .. }
             | Kind::Cancelled { because: error, .. } => error.as_ref(),
             _ => None,
         }

@@ -17,7 +17,7 @@ fn an_error_has_the_ids_of_its_tasks() {
         Error::cancelled(one.clone(), None),
         Error::dead(one.clone(), None),
         Error::member_failed(one.clone(), 3, TaskState::Dead),
-        Error::group_cancelled(one.clone()),
+        Error::group_cancelled(one.clone(), None),
         Error::group_ended(one.clone(), TaskState::Success),
         Error::group_forgotten(one.clone()),
         Error::step_duplicate("pay", "o-17", one.clone()),

@@ -4,6 +4,7 @@ use chrono::DateTime;
 
 use crate::{
     explanation::Obstacle,
+    group_details::LostMember,
     id::TaskId,
     limit::Shut,
     state::{AttemptError, TaskState},
@@ -52,6 +53,22 @@ pub(crate) fn no_permit_advice(shut: Option<&Shut>) -> String {
 /// Returns the last error of a task, in parentheses and after a colon.
 pub(crate) fn last_words(last: Option<&AttemptError>) -> String {
     last.map_or_else(String::new, |last| format!(" ({}): {}", last.reason, last.message))
+}
+
+/// Returns that a group was cancelled, and because of which member.
+pub(crate) fn group_cancelled(group: &TaskId, by: Option<&LostMember>) -> String {
+    let because = by.map_or_else(String::new, |by| {
+        let LostMember { group: inner, position, id, state, .. } = by;
+        let (task, words) = (named(by.task.as_deref()), last_words(by.error.as_ref()));
+        let within = if inner == group { String::new() } else { format!(" of the group {inner}") };
+        format!(
+            ", because the task {id}{task} of member {position} (from 0){within} is {state}{words}"
+        )
+    });
+    format!(
+        "the group {group} was cancelled{because}; a group can't be requeued: submit its calls \
+         again, under another id if it has an own one"
+    )
 }
 
 /// Returns the advice for the operator, after a semicolon.

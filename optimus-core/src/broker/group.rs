@@ -174,6 +174,17 @@ impl Broker {
         Ok(texts("HMGET", found)?.first().is_some_and(|text| !text.is_empty()))
     }
 
+    /// Returns the position and the queue of the member whose failure has cancelled a group.
+    pub async fn cancelled_by(
+        &self,
+        group: &TaskId,
+    ) -> Result<Option<(u32, QueueName)>, BrokerError> {
+        let key = self.keys(group.queue()).group(group);
+        let found = texts("HMGET", self.read_one(get(&["HMGET", &key, "by"])).await?)?;
+        let by = found.first().and_then(|text| text.split_once(' '));
+        Ok(by.and_then(|(index, queue)| Some((index.parse().ok()?, QueueName::new(queue).ok()?))))
+    }
+
     /// Reads what some members of a group have brought, up to [`GROUP_PAGE_MAX`] from that position
     /// on.
     pub async fn group_results(

@@ -85,7 +85,8 @@ impl<T> GroupHandle<T> {
             match self.progress().await {
                 Ok(progress) => match progress.ended {
                     Some(TaskState::Cancelled) => {
-                        return Err(Error::group_cancelled(self.id.clone()));
+                        let by = self.client.cancelled_by(&self.id).await.unwrap_or_default();
+                        return Err(Error::group_cancelled(self.id.clone(), by));
                     }
                     Some(_) => return Ok(progress),
                     None if progress.lost > 0 => {

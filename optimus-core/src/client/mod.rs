@@ -5,6 +5,7 @@ mod builder;
 mod cancel_call;
 mod cancel_lane;
 mod cancel_members;
+mod cancelling_member;
 mod completion_listener;
 mod confirmer;
 mod delivery;

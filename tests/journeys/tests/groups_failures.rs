@@ -25,9 +25,35 @@ on_both! {
             let chain = in_a_way(1, way).then(plus_in_a_way(1, Way::Dies).queue("other"));
             let flow = group([chain.then(plus(1))]).on_member_failure(Cancel).then(sum);
             let handle = bench.client.submit_flow(flow).await.unwrap();
-            assert!(handle.result_within(SOON).await.unwrap_err().is_cancelled());
+            let problem = handle.result_within(SOON).await.unwrap_err();
+            assert!(problem.is_cancelled(), "{problem}");
+            // It names the step that has failed.
+            assert_eq!(problem.attempt_error().unwrap().message, "no number");
+            let (group, text) = (handle.steps()[0].id(), problem.to_string());
+            let [found, failed] = problem.task_ids() else { panic!("{problem}") };
+            let name = if way == Way::Dies { "number" } else { "add" };
+            let because = format!("because the task {failed} ({name}) of member 0 (from 0)");
+            assert!(found == group && text.contains(&because), "{text}");
             becomes(&bench, handle.id(), TaskState::Cancelled).await;
         }
+        logged.worker.stop().await;
+    }
+
+    async fn the_error_of_a_group_names_a_failed_task_of_a_group_within(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let inner = group([in_a_way(1, Way::Dies)]).on_member_failure(Cancel).then(sum);
+        let members = group([inner]).on_member_failure(Cancel);
+        let handle = bench.client.submit_group(members).await.unwrap();
+        let problem = handle.ended().await.unwrap_err();
+        assert!(problem.to_string().contains(" of member 0 (from 0) of the group "), "{problem}");
+        assert_eq!(problem.attempt_error().unwrap().message, "no number");
+        // No member has cancelled this one.
+        let waits = group([in_a_way(1, Way::Waits)]);
+        let waits = bench.client.submit_group(waits).await.unwrap();
+        waits.cancel().await.unwrap();
+        let problem = waits.ended().await.unwrap_err();
+        assert_eq!(problem.task_ids(), [waits.id().clone()]);
+        logged.gate.open.hit();
         logged.worker.stop().await;
     }
 
