@@ -1,6 +1,6 @@
 //! `enroll`, `disband`, and reads of groups.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Broker, BrokerError, ScriptCall,
@@ -164,6 +164,26 @@ impl Broker {
                 .filter_map(|name| QueueName::new(name).ok())
                 .collect(),
         }))
+    }
+
+    /// Returns the records of tasks as they are stored; empty for those that have none.
+    pub async fn stored_records(&self, ids: &[&TaskId]) -> Result<Vec<Vec<u8>>, BrokerError> {
+        let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
+        for (place, id) in ids.iter().enumerate() {
+            of_queues.entry(id.queue()).or_default().push(place);
+        }
+        let mut records = vec![Vec::new(); ids.len()];
+        for (queue, places) in of_queues {
+            let mut command = get(&["HMGET", &self.keys(queue).of("tasks")]);
+            for place in &places {
+                command.arg(ids[*place].stored());
+            }
+            let found = plain_list("HMGET", self.read_one(command).await?)?;
+            for (place, record) in places.into_iter().zip(found) {
+                records[place] = record;
+            }
+        }
+        Ok(records)
     }
 
     /// Returns whether members of the group have several steps: whether members were added under

@@ -26,7 +26,8 @@ impl Client {
         &self,
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Vec<Result<CancelAnswer, Error>> {
-        let done = self.each(Verb::Cancel, ids.into_iter().collect()).await;
+        let (done, posted) = self.each(Verb::Cancel, ids.into_iter().collect()).await;
+        self.carry_all(posted).await;
         let answer =
             |is_done| if is_done { CancelAnswer::Cancelled } else { CancelAnswer::AskedToStop };
         done.into_iter().map(|done| done.map(answer)).collect()
@@ -124,7 +125,8 @@ impl Client {
         &self,
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Vec<Result<DeleteAnswer, Error>> {
-        let done = self.each(Verb::Delete, ids.into_iter().collect()).await;
+        let (done, posted) = self.each(Verb::Delete, ids.into_iter().collect()).await;
+        self.carry_all(posted).await;
         let answer =
             |is_done| if is_done { DeleteAnswer::Deleted } else { DeleteAnswer::NothingThere };
         done.into_iter().map(|done| done.map(answer)).collect()
@@ -181,15 +183,18 @@ impl Client {
     }
 
     /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call. Returns for each, in order,
-    /// whether the verb itself was done.
-    async fn each(&self, verb: Verb, ids: Vec<TaskId>) -> Vec<Result<bool, Error>> {
+    /// whether the verb itself was done, and the queues with effects for a relay.
+    async fn each(
+        &self,
+        verb: Verb,
+        ids: Vec<TaskId>,
+    ) -> (Vec<Result<bool, Error>>, BTreeSet<QueueName>) {
         let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
             of_queues.entry(id.queue()).or_default().push(place);
         }
-        let (mut answers, mut away) = (BTreeMap::new(), None);
+        let (mut answers, mut away, mut posted) = (BTreeMap::new(), None, BTreeSet::new());
         for (queue, places) in of_queues {
-            let mut has_posted = false;
             for places in places.chunks(BATCH_MAX) {
                 let asked: Vec<&TaskId> = places.iter().map(|place| &ids[*place]).collect();
                 let done = match &away {
@@ -199,7 +204,9 @@ impl Client {
                 if let Err(BrokerError::NotDone(why) | BrokerError::Unknown(why)) = &done {
                     away = Some(why.clone());
                 }
-                has_posted |= done.as_ref().is_ok_and(|(_, posted)| *posted);
+                if let Ok((_, true)) = done {
+                    posted.insert(queue.clone());
+                }
                 for (nth, place) in places.iter().enumerate() {
                     let id = &ids[*place];
                     let answer = match &done {
@@ -209,12 +216,24 @@ impl Client {
                     answers.insert(*place, answer);
                 }
             }
-            // Tasks of other queues that wait for these learn of it at once.
-            if has_posted {
-                self.carry(queue).await;
-            }
         }
-        answers.into_values().collect()
+        (answers.into_values().collect(), posted)
+    }
+
+    /// Tasks of other queues that wait for these learn of it at once.
+    async fn carry_all(&self, posted: BTreeSet<QueueName>) {
+        for queue in posted {
+            self.carry(&queue).await;
+        }
+    }
+
+    /// Cancels tasks as [`cancel_all`](Self::cancel_all), and returns the queues with effects,
+    /// which the caller carries.
+    pub(super) async fn cancel_and_tell_later(
+        &self,
+        ids: Vec<TaskId>,
+    ) -> (Vec<Result<bool, Error>>, BTreeSet<QueueName>) {
+        self.each(Verb::Cancel, ids).await
     }
 
     /// Returns for each task of one queue what was done, or the state that prevents the verb; and
