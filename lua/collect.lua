@@ -23,13 +23,14 @@ if redis.call('HGET', working, leader) ~= token then
   return { 'STALE' }
 end
 local base = string.sub(meta, 1, -5)
-local run = gathering_of(base, header_of(redis.call('HGET', tasks, leader)))
+local header = header_of(redis.call('HGET', tasks, leader))
+local run, was_leader = gathered_at(base, header, leader, redis.call('HGET', tries, leader))
 if not run then
   return granted(token, now, false, -1, {}, {}, nil)
 end
 local gathers = base .. 'gathers'
 local waiting = redis.call('ZCOUNT', run.key, '0', '+inf')
-local size, was_leader = redis.call('ZCARD', run.key), redis.call('ZSCORE', run.key, leader)
+local size = redis.call('ZCARD', run.key)
 local taken = {}
 if want > 0 and waiting > 0 then
   taken = redis.call('ZRANGEBYSCORE', run.key, '0', '+inf', 'LIMIT', '0',

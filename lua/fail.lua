@@ -45,7 +45,7 @@ end
 local led, leave_gathers = nil, nil
 if needs >= NEEDS_OF_GATHER then
   local leaders_of, leave = leading()
-  led, leave_gathers = leaders_of(meta, tasks, ids), leave
+  led, leave_gathers = leaders_of(meta, tasks, ids, counts), leave
 end
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories = {}, nil, {}, {}

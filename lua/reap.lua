@@ -4,16 +4,17 @@
 -- marked Dead if it ran alone the last time, so that a task that kills its worker does not end the
 -- other tasks of that worker. A task whose `on_lost` is `dead` is marked Dead at once. Other tasks
 -- go back to the head of the ready list and keep the permit of their lane; a task that ends passes
--- it on. After a time in which no worker watched the leases, each worker first gets one more whole
--- lease, once. If work is left or a task is due later, another
--- worker is woken, because a reaped worker may have received the wakeup, or may have been the
--- worker that waited for the due time.
+-- it on. If a task led a run and had not collected the others, the next one leads at once. After a
+-- time in which no worker watched the leases, each worker first gets one more whole lease, once. If
+-- work is left or a task is due later, another worker is woken, because a reaped worker may have
+-- received the wakeup, or may have been the worker that waited for the due time.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the caller's lease ms · 3 how many · 4 the calling worker
 -- REPLY  OK, how many were reaped, '1' if more is due, ms until the next lease of another worker is
 --        over (-1: none), the workers whose lease was over; for each task that was lost: id,
---        worker, task ('' if its record does not show it), attempt, the state in which it is now
+--        worker, task ('' if its record does not show it), attempt, the state in which it is now,
+--        with which it ran ('' if it ran alone)
 -- REFUSE NEWER with the required number
 
 local meta, tasks, workers, ready, priority = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -75,12 +76,14 @@ redis.call('LLEN', wake)
 queue.flow = flow_of_ends(meta, needs)
 local permits = permits_of(meta, ids)
 local endings = endings_of(queue, ids)
-local moves = moves_of(meta)
-local back, back_ranks, now_counts, now_histories, due = {}, ranks and {}, {}, {}, {}
+local moves, leaves = moves_of(meta), leaves_of(meta)
+local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
+local due, due_first = {}, nil
 for i, id in ipairs(ids) do
   if records[i] then
     local header, failures, losses = header_of(records[i]), tries_of(counts[i])
     losses = losses + 1
+    drop_from_gather(leaves, {}, header, id, counts[i])
     now_counts[#now_counts + 1] = id
     now_counts[#now_counts + 1] = tries_after(counts[i], '0:1:0', 0, 1, 1)
     local history = errors_with(histories[i], whole(now),
@@ -100,8 +103,9 @@ for i, id in ipairs(ids) do
     elseif gathers_again(header, losses) then
       -- The next claim lets it join those with which it runs.
       state = 'delayed'
-      due[#due + 1] = whole(math.min(born_ms(id), now))
-      due[#due + 1] = id
+      local due_at = math.min(born_ms(id), now)
+      due[#due + 1], due[#due + 2] = whole(due_at), id
+      due_first = math.min(due_first or due_at, due_at)
     else
       back[#back + 1] = id
       if back_ranks then
@@ -109,15 +113,22 @@ for i, id in ipairs(ids) do
       end
     end
     local task = string.match(tostring(header.t or ''), '^[%w._-]+$') or ''
-    for _, word in ipairs({ id, holders[i], task, whole(failures + losses), state }) do
+    local run = gathering_of('', header, counts[i])
+    local run_name = run and run.name or ''
+    local attempt = whole(failures + losses)
+    for _, word in ipairs({ id, holders[i], task, attempt, state, run_name }) do
       lost[#lost + 1] = word
     end
   end
 end
 pass_permits(moves)
+read_leaves(leaves)
 local delayed, later = string.sub(meta, 1, -5) .. 'delayed', 0
 if #due > 0 then
   later = redis.call('ZCARD', delayed)
+end
+if #leaves.due > 0 then
+  due_first = math.min(due_first or now, now)
 end
 
 -- Writes.
@@ -137,9 +148,12 @@ write_ends(queue, endings, now)
 if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
 end
+leave_gathers(leaves, now)
 if #due > 0 then
   zadd_as_table(delayed, later, due)
-  due_at_latest(meta, wake, flags[3], tonumber(due[1]))
+end
+if due_first then
+  due_at_latest(meta, wake, flags[3], due_first)
 end
 write_moves(moves, now)
 if permits then

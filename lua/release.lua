@@ -36,7 +36,8 @@ end
 local gathers, led, leave_gathers = nil, nil, nil
 if needs >= NEEDS_OF_GATHER then
   local gathers_again, leaders_of, leave = leading()
-  gathers, led, leave_gathers = gathers_again, leaders_of(meta, tasks, ids), leave
+  gathers, leave_gathers = gathers_again, leave
+  led = leaders_of(meta, tasks, ids, counts)
 end
 local permits = permits_of(meta, ids)
 local later = redis.call('ZCARD', delayed)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use optimus::{Submit as _, TaskId};
 use optimus_core::{
-    AttemptFacts, Context, Data, QueueName, TaskDefinition, TaskRecord,
+    AttemptFacts, Context, Data, QueueName, Ran, TaskDefinition, TaskRecord,
     broker::{Broker, Reply},
 };
 
@@ -96,7 +96,10 @@ fn execute(criterion: &mut Criterion) {
                 let run = definition.run(black_box(stored.as_bytes()), ctx, Duration::ZERO);
                 let mut run = run.expect("the record has valid arguments");
                 let polled = run.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
-                assert!(matches!(polled, Poll::Ready(Ok(None))), "the handler waits for nothing");
+                assert!(
+                    matches!(polled, Poll::Ready(Ok(Ran::All(None)))),
+                    "the handler waits for nothing"
+                );
             });
         });
     }

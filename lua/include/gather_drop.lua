@@ -6,10 +6,13 @@ local function leaves_of(meta)
     is_any = redis.call('ZCARD', base .. 'gathers') > 0 }
 end
 
--- `gone` has the tasks that waited. One that leads is ready, or waits for a gate.
-local function drop_from_gather(leaves, gone, header, id)
-  local run = leaves.is_any and gathering_of(leaves.base, header)
-  local at = run and redis.call('ZSCORE', run.key, id)
+-- `gone` has the tasks that waited. One that leads is ready, waits for a gate, or was claimed.
+-- `counts` are its tries, if the caller has read them.
+local function drop_from_gather(leaves, gone, header, id, counts)
+  if not leaves.is_any then
+    return
+  end
+  local run, at = gathered_at(leaves.base, header, id, counts)
   if not at then
     return
   end

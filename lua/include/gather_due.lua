@@ -1,9 +1,10 @@
 -- gather_due: runs that are due, and due tasks that gather.
 
--- Returns whether a task that leads a run still does: it is ready, waits for a gate, or a worker
--- holds it.
-local function leads(base, id)
-  if redis.call('HEXISTS', base .. 'tasks', id) == 0 then
+-- Returns whether a task that leads a run of this name still does: it is ready, waits for a gate,
+-- or a worker holds it.
+local function leads(base, name, id)
+  local record = redis.call('HGET', base .. 'tasks', id)
+  if not record then
     return false
   end
   for _, state in ipairs({ 'delayed', 'retry', 'dead', 'cancelled' }) do
@@ -11,16 +12,18 @@ local function leads(base, id)
       return false
     end
   end
-  return true
+  -- One that was lost with its worker waits with those that were tried as often.
+  local run, at = gathered_at(base, header_with_gather(record) or {}, id)
+  return not at or run.name == name
 end
 
 -- Who of a due key leads its next run, nil if nobody does; the former leader, if that has ended;
 -- and whether the former one still leads.
-local function leader_in(base, key)
+local function leader_in(base, name, key)
   local first = redis.call('ZRANGE', key, '0', '1', 'WITHSCORES')
   if first[2] ~= '-1' then
     return first[1], nil, false
-  elseif leads(base, first[1]) then
+  elseif leads(base, name, first[1]) then
     return nil, nil, true
   end
   return first[3], first[1], false
@@ -47,8 +50,9 @@ local function past_gathers(queue, joins, ids, now)
     end
     local losses = tonumber(header and string.match(tries[i] or '', '^%d+:(%d+)') or 0)
     if header and gathers_again(header, losses) then
-      join_gather(joins, gathering_of(base, header), id, now, since_of(base, id, tries[i], now))
-      joins.ids[id] = true
+      local run = gathering_of(base, header, tries[i])
+      join_gather(joins, run, id, now, since_of(base, id, tries[i], now))
+      joins.ids[id] = run.name
     else
       alone[#alone + 1] = id
     end
@@ -69,8 +73,8 @@ local function gathered_of(queue, ids, now)
     '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2])
   for i = 1, math.min(#due, 2 * DUE_MAX), 2 do
     local name, key = due[i], base .. 'gather:' .. due[i]
-    local leader, gone, is_led = leader_in(base, key)
-    if joins.ids[gone or ''] then
+    local leader, gone, is_led = leader_in(base, name, key)
+    if joins.ids[gone or ''] == name then
       gone = nil
     end
     if leader or is_led then

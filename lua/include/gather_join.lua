@@ -9,8 +9,17 @@ local function gathers_of(meta)
   return { base = base, meta = meta, gathers = base .. 'gathers', named = {}, count = 0 }
 end
 
--- Adds a task to a key. A call that was tried before has its birth as its score, and makes the key
--- due soon.
+-- Returns whether the next run of the key starts at once. Tasks may state different maxima: the
+-- smallest of them counts. While a task leads, more tasks change nothing.
+local function is_enough(one, max)
+  if one.waiting > max and one.is_led == nil then
+    one.is_led = redis.call('ZCOUNT', one.key, '-1', '-1') > 0
+  end
+  return one.waiting == max or one.waiting > max and not one.is_led
+end
+
+-- Adds a task to a key. A task that comes back has its birth as its score, and makes the key due
+-- soon.
 local function join_gather(joins, run, id, now, since)
   local one = joins.named[run.name]
   if not one then
@@ -23,9 +32,10 @@ local function join_gather(joins, run, id, now, since)
   joins.now = joins.now or whole(now)
   one.add[#one.add + 1], one.add[#one.add + 2] = since and whole(since) or joins.now, id
   one.waiting, joins.count = one.waiting + 1, joins.count + 1
-  local due = now + (since and math.min(run.wait, BACK_MS) or run.wait)
-  if one.waiting == run.max then
-    one.due = now
+  local back = BACK_MS + math.floor(run.max / BACK_TASKS_PER_MS)
+  local due = now + (since and math.min(run.wait, back) or run.wait)
+  if is_enough(one, run.max) then
+    one.due = math.min(one.due or now, now)
   elseif not one.due or since and due < one.due then
     one.due = due
   end

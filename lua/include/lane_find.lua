@@ -13,10 +13,12 @@ local function is_blocked(keys, id)
   end
   local header = keys.is_any_blocked and header_of(redis.call('HGET', keys.tasks, id)) or {}
   local key = type(header.n) == 'string' and key_of(keys.meta, 'lane', header.n)
-  if not key then
-    local run = gathering_of(base, header)
-    key = run and run.key
+  local at
+  if key then
+    at = redis.call('ZSCORE', key, id)
+  else
+    local _, gathered = gathered_at(base, header, id)
+    at = gathered
   end
-  local at = key and redis.call('ZSCORE', key, id)
   return at and tonumber(at) >= 0
 end

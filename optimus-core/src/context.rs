@@ -40,8 +40,8 @@ pub struct Context {
 #[derive(Debug)]
 struct Inner {
     attempt: AttemptFacts,
-    /// The calls of the run, if they are gathered.
-    calls: OnceLock<Box<[TaskId]>>,
+    /// The calls of the run, if they are gathered, and the retries that each of them has left.
+    calls: OnceLock<(Box<[TaskId]>, u32)>,
     cancelled: AtomicBool,
     stop: Notify,
     data: Arc<Data>,
@@ -144,15 +144,15 @@ impl Context {
     /// if the definition [gathers](crate::TaskOptions::gather) its calls. The other methods then
     /// tell about the first of them.
     pub fn calls(&self) -> &[TaskId] {
-        let calls = self.inner.calls.get().map(|calls| &**calls);
+        let calls = self.inner.calls.get().map(|(ids, _)| &**ids);
         calls.unwrap_or_else(|| slice::from_ref(self.id()))
     }
 
-    /// Sets the calls of the run; for workers.
+    /// Sets the calls of the run, and the fewest retries that any of them has left; for workers.
     #[doc(hidden)]
-    pub fn set_calls(&self, calls: Vec<TaskId>) {
+    pub fn set_calls(&self, calls: Vec<TaskId>, retries_left: u32) {
         // A run is gathered once.
-        self.inner.calls.set(calls.into()).ok();
+        self.inner.calls.set((calls.into(), retries_left)).ok();
     }
 
     /// Returns the task's name, as it is stored.
@@ -208,6 +208,9 @@ impl Context {
     /// Returns whether the task ends Dead if this attempt fails, because no retries are left. If
     /// the worker is lost, the task may run again nevertheless.
     ///
+    /// The calls of a run were tried as often, so they have their last attempt together. If they
+    /// have different `max_retry`, this is true if it is the last attempt of any of them.
+    ///
     /// Inside [`perform_inline`](crate::Call::perform_inline) this is true if the task or the call
     /// has a `max_retry` of 0.
     ///
@@ -224,7 +227,8 @@ impl Context {
     /// # let _ = charge;
     /// ```
     pub fn is_last_attempt(&self) -> bool {
-        !self.inner.attempt.has_retries_left()
+        let least = self.inner.calls.get().map(|(_, retries_left)| *retries_left);
+        !self.inner.attempt.has_retries_left() || least == Some(0)
     }
 
     /// Returns a number that is larger in every later attempt at this task. Store it with your own

@@ -1,9 +1,21 @@
 //! A task with its type erased, as workers store it by name.
 
-use std::{any::TypeId, pin::Pin, time::Duration};
+use std::{
+    any::TypeId,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    time::Duration,
+};
+
+use serde::de::Error;
 
 use crate::{
-    arguments, context::Context, control_words::BoxError, data::DataKey, options::TaskOptions,
+    arguments,
+    context::Context,
+    control_words::BoxError,
+    data::DataKey,
+    guarded_drop::{discard, panic_text},
+    options::TaskOptions,
     task::Task,
 };
 
@@ -22,7 +34,19 @@ pub enum RunError {
 }
 
 /// The encoded result; `None` for `()`.
-pub type RunOutput = Result<Option<Vec<u8>>, RunError>;
+pub type CallOutput = Result<Option<Vec<u8>>, RunError>;
+
+/// What a handler has returned.
+#[derive(Debug)]
+pub enum Ran {
+    /// The result, of all calls of a run.
+    All(Option<Vec<u8>>),
+    /// A result for each call of a run.
+    Each(Vec<CallOutput>),
+}
+
+/// What a started attempt returns.
+pub type RunOutput = Result<Ran, RunError>;
 
 /// A started attempt.
 pub type Running = Pin<Box<dyn Future<Output = RunOutput> + Send>>;
@@ -58,7 +82,7 @@ impl TaskDefinition {
             options: T::options,
             required_data: T::required_data,
             run: start::<T>,
-            check: |payload| decode::<T>(payload).map(drop),
+            check: |payload| decode_call::<T>(payload).map(discard),
             run_all: start_all::<T>,
         }
     }
@@ -102,7 +126,7 @@ impl TaskDefinition {
         (self.run)(payload, ctx, result_ttl)
     }
 
-    /// Returns whether the arguments can be decoded.
+    /// Returns whether the arguments can be decoded. A panic of the user's code is an error.
     ///
     /// # Errors
     /// [`RunError::Undecodable`].
@@ -130,28 +154,57 @@ fn start<T: Task>(payload: &[u8], ctx: Context, result_ttl: Duration) -> Result<
     let task = decode::<T>(payload)?;
     Ok(Box::pin(async move {
         let output = task.run(ctx).await.map_err(RunError::Failed)?;
-        encode::<T>(&output, result_ttl)
+        encode::<T>(&output, result_ttl).map(Ran::All)
     }))
+}
+
+/// Decodes one call of a run. If the user's code panics, the other calls run nevertheless.
+fn decode_call<T: Task>(payload: &[u8]) -> Result<T, RunError> {
+    catch_unwind(AssertUnwindSafe(|| decode(payload))).unwrap_or_else(|panic| {
+        let text = format!("their decoder panicked: {}", panic_text(&*panic));
+        discard(panic);
+        Err(RunError::Undecodable(serde_json::Error::custom(text)))
+    })
 }
 
 fn start_all<T: Task>(payloads: &[Vec<u8>], ctx: Context, result_ttl: Duration) -> RunningCalls {
     let (mut calls, mut undecodable) = (Vec::with_capacity(payloads.len()), Vec::new());
     for (position, payload) in payloads.iter().enumerate() {
-        match decode::<T>(payload) {
+        match decode_call::<T>(payload) {
             Ok(call) => calls.push(call),
             Err(problem) => undecodable.push((position, problem)),
         }
     }
     let running = (!calls.is_empty()).then(|| -> Running {
         Box::pin(async move {
-            let output = T::run_all(calls, ctx).await.map_err(RunError::Failed)?;
-            encode::<T>(&output, result_ttl)
+            let each = T::run_all(calls, ctx).await.map_err(RunError::Failed)?;
+            match each.split() {
+                Ok(output) => encode::<T>(&output, result_ttl).map(Ran::All),
+                Err(results) => {
+                    let encoded = |output| encode_own::<T>(output, result_ttl);
+                    let of_call = |result: Result<_, _>| result.map_err(RunError::Failed);
+                    let results =
+                        results.into_iter().map(|result| of_call(result).and_then(encoded));
+                    Ok(Ran::Each(results.collect()))
+                }
+            }
         })
     });
     RunningCalls { running, undecodable }
 }
 
-fn encode<T: Task>(output: &T::Output, result_ttl: Duration) -> RunOutput {
+/// Encodes the result of one call of a run. If the user's code panics, only this call fails.
+fn encode_own<T: Task>(output: T::Output, result_ttl: Duration) -> CallOutput {
+    let encoded = catch_unwind(AssertUnwindSafe(|| encode::<T>(&output, result_ttl)));
+    discard(output);
+    encoded.unwrap_or_else(|panic| {
+        let text = format!("the encoder of its result panicked: {}", panic_text(&*panic));
+        discard(panic);
+        Err(RunError::Failed(text.into()))
+    })
+}
+
+fn encode<T: Task>(output: &T::Output, result_ttl: Duration) -> CallOutput {
     if TypeId::of::<T::Output>() == TypeId::of::<()>() || result_ttl.is_zero() {
         return Ok(None);
     }
@@ -205,16 +258,19 @@ mod tests {
     task!(Ratio, f64, |this| Ok(1.0 / f64::from(this.number)));
     task!(Nothing, (), |this| if this.number > 0 { Ok(()) } else { Err("zero".into()) });
 
-    fn run(definition: TaskDefinition, payload: &str) -> RunOutput {
+    fn run(definition: TaskDefinition, payload: &str) -> CallOutput {
         run_keeping(definition, payload, HOUR)
     }
 
-    fn run_keeping(definition: TaskDefinition, payload: &str, result_ttl: Duration) -> RunOutput {
+    fn run_keeping(definition: TaskDefinition, payload: &str, result_ttl: Duration) -> CallOutput {
         let id = TaskId::new(QueueName::new("q").unwrap());
         let ctx =
             Context::new(AttemptFacts::first(id, Instant::now() + HOUR), Arc::new(Data::new()));
         let running = definition.run(payload.as_bytes(), ctx, result_ttl)?;
-        running.now_or_never().expect("the handler awaits nothing")
+        match running.now_or_never().expect("the handler awaits nothing")? {
+            Ran::All(output) => Ok(output),
+            Ran::Each(outputs) => panic!("it is not a run: {outputs:?}"),
+        }
     }
 
     #[test]
@@ -235,7 +291,9 @@ mod tests {
         let payloads = [r#"{"number":1}"#, "[]", r#"{"number":3}"#].map(Vec::from);
         let RunningCalls { running, undecodable } = double.run_all(&payloads, ctx.clone(), HOUR);
         let output = running.unwrap().now_or_never().expect("the handler awaits nothing");
-        assert_eq!(output.unwrap(), Some(b"6".to_vec()), "the result of the last call");
+        let Ran::Each(outputs) = output.unwrap() else { panic!("each call has its own result") };
+        let outputs: Vec<_> = outputs.into_iter().map(Result::unwrap).collect();
+        assert_eq!(outputs, [Some(b"2".to_vec()), Some(b"6".to_vec())]);
         let [(1, problem)] = &undecodable[..] else { panic!("{undecodable:?}") };
         assert!(matches!(problem, RunError::Undecodable(_)));
         assert!(double.run_all(&payloads[1..2], ctx, HOUR).running.is_none());
@@ -255,5 +313,42 @@ mod tests {
         assert_eq!(run(nothing, r#"{"number":1}"#).unwrap(), None);
         assert!(matches!(run(nothing, r#"{"number":0}"#), Err(RunError::Failed(_))));
         assert!(matches!(run(double, "[]"), Err(RunError::Undecodable(_))));
+    }
+    #[derive(Debug, Serialize)]
+    struct Bomb(u8);
+
+    impl<'de> Deserialize<'de> for Bomb {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            match u8::deserialize(from)? {
+                0 => panic!("a decoder panicked"),
+                number => Ok(Self(number)),
+            }
+        }
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Bombs(Bomb);
+
+    impl Task for Bombs {
+        const NAME: &'static str = "bombs";
+        type Output = u8;
+
+        async fn run(self, _: Context) -> Result<u8, BoxError> {
+            Ok(self.0.0)
+        }
+    }
+
+    #[test]
+    fn a_call_whose_decoder_panics_is_left_out_as_undecodable() {
+        let id = TaskId::new(QueueName::new("q").unwrap());
+        let ctx =
+            Context::new(AttemptFacts::first(id, Instant::now() + HOUR), Arc::new(Data::new()));
+        let bombs = TaskDefinition::of::<Bombs>();
+        let RunningCalls { running, undecodable } =
+            bombs.run_all(&[b"1".into(), b"0".into(), b"2".into()], ctx, HOUR);
+        assert!(running.is_some());
+        let [(1, problem)] = &undecodable[..] else { panic!("{undecodable:?}") };
+        assert!(problem.to_string().contains("a decoder panicked"), "{problem}");
+        assert!(matches!(bombs.check(b"0"), Err(RunError::Undecodable(_))));
     }
 }

@@ -66,7 +66,7 @@ impl Inspector {
             unmet(broker, id, after),
             broker.now_ms(),
             place_in_lane(broker, id, lane),
-            run_of(broker, id, record.as_ref()),
+            run_of(broker, id, record.as_ref(), found.tries),
             shut_gates(broker, queue, gates_of(record.as_ref(), lane)),
             broker.worker_loads(queue),
             place_in_queue(broker, id, found.state),
@@ -225,9 +225,10 @@ async fn run_of(
     broker: &Broker,
     id: &TaskId,
     record: Option<&TaskRecord>,
+    (failures, losses, _): (u32, u32, u32),
 ) -> Result<Option<RunWait>, BrokerError> {
     let Some(TaskRecord { task, gather: Some(gather), .. }) = record else { return Ok(None) };
-    broker.run_wait(id, task, &gather.by).await
+    broker.run_wait(id, task, &gather.by, (failures, losses)).await
 }
 
 async fn place_in_queue(

@@ -7,7 +7,7 @@ use crate::{
     context::Context,
     control_words::BoxError,
     data::DataKey,
-    erased_task::{RunError, Running},
+    erased_task::{Ran, RunError, Running},
     layers::AnyLayer,
     submission::Submission,
 };
@@ -147,7 +147,7 @@ pub struct Next<'a> {
 /// Proof that a handler has succeeded. Only [`Next::run`] returns it, so a layer can't fake a
 /// success.
 #[derive(Debug)]
-pub struct Done(pub(crate) Option<Vec<u8>>);
+pub struct Done(pub(crate) Ran);
 
 impl Next<'_> {
     /// Runs the handler and returns its outcome.

@@ -28,6 +28,7 @@ mod current_context;
 mod current_group;
 mod data;
 mod durability;
+mod each;
 mod erased_task;
 mod error;
 mod error_text;
@@ -96,7 +97,8 @@ pub use self::{
     current_group::CurrentGroup,
     data::{Data, DataKey},
     durability::Durability,
-    erased_task::{RunError, RunOutput, Running, RunningCalls, TaskDefinition},
+    each::Each,
+    erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},
     error::Error,
     explanation::{Explanation, Obstacle},
     flow::Flow,
@@ -150,6 +152,8 @@ pub use self::{
     parameter::{Given, give, given, none_given, take},
     step::first,
 };
+#[doc(hidden)]
+pub use each::miscounted;
 #[doc(hidden)]
 pub use inventory;
 #[doc(no_inline)]

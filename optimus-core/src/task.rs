@@ -5,8 +5,8 @@ use std::{future::Future, time::Duration};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    call::Call, context::Context, control_words::BoxError, data::DataKey, options::TaskOptions,
-    prerequisite_key::Key,
+    call::Call, context::Context, control_words::BoxError, data::DataKey, each::Each,
+    options::TaskOptions, prerequisite_key::Key,
 };
 
 /// A task: its arguments (the type itself), its name, its options and its handler.
@@ -87,21 +87,21 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     fn run(self, ctx: Context) -> impl Future<Output = Result<Self::Output, BoxError>> + Send;
 
     /// Runs one attempt at all calls of a run, if the definition [gathers](TaskOptions::gather) its
-    /// calls. Each call ends as this attempt does. By default the calls run one after the other,
-    /// and the last one has the result.
+    /// calls. Each call ends with its result in [`Each`]; with an error, all calls fail. By default
+    /// the calls run one after the other.
     ///
     /// [`Context::calls`] has their ids, in the same order. The rest of the context is that of the
     /// first call.
     fn run_all(
         calls: Vec<Self>,
         ctx: Context,
-    ) -> impl Future<Output = Result<Self::Output, BoxError>> + Send {
+    ) -> impl Future<Output = Result<Each<Self::Output>, BoxError>> + Send {
         async move {
-            let mut last = Err("a run without calls".into());
+            let mut results = Vec::with_capacity(calls.len());
             for call in calls {
-                last = Ok(call.run(ctx.clone()).await?);
+                results.push(call.run(ctx.clone()).await);
             }
-            last
+            Ok(results.into_iter().collect())
         }
     }
 
@@ -131,6 +131,14 @@ impl TaskResult for () {
     type Output = ();
     fn into_result(self) -> Result<(), BoxError> {
         Ok(())
+    }
+}
+
+/// Only for tasks that gather their calls.
+impl<T> TaskResult for Each<T> {
+    type Output = Self;
+    fn into_result(self) -> Result<Self, BoxError> {
+        Ok(self)
     }
 }
 

@@ -15,6 +15,13 @@ use crate::{
 /// of calls.
 pub(crate) fn check(model: &mut Model, errors: &mut Errors) {
     if !model.options.gather.is_given {
+        if let Some(each) = each_of(&model.output) {
+            errors.refuse(
+                each,
+                "`Each` has a result for each call of a run, and this task gathers no calls: add \
+                 `gather = \"10s | 500\"`, or return the result itself",
+            );
+        }
         return;
     }
     let name = &model.sig.ident;
@@ -27,7 +34,16 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) {
         );
         return;
     };
-    if !take(first) {
+    let is_list = take(first);
+    let mut others = arguments.peekable();
+    if let Some(second) = others.peek() {
+        errors.refuse(
+            &second.pat,
+            "a task that gathers its calls has one list of arguments: put the values of one call \
+             into a struct or a tuple, as in `calls: Vec<(User, Event)>`; what the worker provides \
+             is `#[data]`",
+        );
+    } else if !is_list && !borrows(&first.ty) {
         let ty = &first.ty;
         let written = quote::quote!(#ty).to_string();
         errors.refuse(
@@ -38,18 +54,34 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) {
             ),
         );
     }
-    let mut is_alone = true;
-    for other in arguments {
+    for other in others {
         take(other);
-        if std::mem::take(&mut is_alone) {
-            errors.refuse(
-                &other.pat,
-                "a task that gathers its calls has one list of arguments: put the values of one \
-                 call into a struct or a tuple, as in `calls: Vec<(User, Event)>`; what the \
-                 worker provides is `#[data]`",
-            );
-        }
     }
+}
+
+/// Returns whether another error says that the parameter must own its value.
+fn borrows(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(_) => true,
+        Type::Group(group) => borrows(&group.elem),
+        Type::Paren(paren) => borrows(&paren.elem),
+        _ => false,
+    }
+}
+
+/// Returns the `Each<T>` of a result, also in `Result<Each<T>, E>`.
+fn each_of(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let PathSegment { ident, arguments } = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(generics) = arguments else { return None };
+    if ident == "Each" {
+        return Some(ty);
+    }
+    let first = generics.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    first.filter(|_| ident == "Result").and_then(each_of)
 }
 
 /// Replaces the type `Vec<T>` of a parameter with that of one call. Returns whether it was one.

@@ -4,6 +4,7 @@
 //! report.
 
 use std::{
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -16,10 +17,11 @@ use optimus_core::{
 use tracing::level_filters::LevelFilter;
 
 use crate::{
-    attempts::Attempt,
+    attempts::{Attempt, Line},
     layer_ended,
     outcome_log::{self, End, Outcome},
     report_batch::ReportBatch,
+    run_log::Calls,
     shared::Shared,
     user_code::discard,
 };
@@ -53,22 +55,53 @@ impl Answer<'_> {
 }
 
 /// Attempts to log. An attempt may have an outcome that replaces its own. If the levels of the
-/// outcomes are not logged, this list stays empty and allocates nothing.
+/// outcomes are not logged, this list stays empty and allocates nothing. The calls of a run that
+/// Redis refused together have one event.
 #[derive(Default)]
-pub(crate) struct Answered(Vec<(Arc<Attempt>, Option<Outcome>)>);
+pub(crate) struct Answered(Vec<Event>);
+
+/// An event to log.
+struct Event {
+    attempt: Arc<Attempt>,
+    /// The outcome that counts instead of the attempt's own, and the calls of a run that have it.
+    instead: Option<(Outcome, Option<Calls>)>,
+}
+
+impl Event {
+    /// Adds a call, if it is of the same run and has the same outcome, which is not its own.
+    fn takes_in(&mut self, attempt: &Attempt, outcome: &Outcome) -> bool {
+        match &mut self.instead {
+            Some((own, Some(calls)))
+                if mem::discriminant(own) == mem::discriminant(outcome)
+                    && self.attempt.is_in_run_of(attempt) =>
+            {
+                calls.add(&attempt.lease.id);
+                true
+            }
+            _ => false,
+        }
+    }
+}
 
 impl Answered {
     /// Counts an attempt that has ended, passes the answer to its layers, and keeps it for the log.
     pub(crate) fn end(&mut self, shared: &Shared, attempt: Arc<Attempt>, answer: &Answer<'_>) {
         let Some(ended) = attempt.ended() else { return };
         layer_ended::answered(&attempt, answer);
-        let replaced = answer.instead();
-        let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
-        shared.tally.count(outcome);
-        // The attempt of the run is logged for all calls that end as it does.
-        let is_own = replaced.is_some() || !ended.as_its_run;
-        if is_own && outcome.level() <= LevelFilter::current() {
-            self.0.push((attempt, replaced));
+        let Some(replaced) = answer.instead() else {
+            shared.tally.count(&ended.outcome);
+            let is_logged = !matches!(ended.line, Line::OfAnother);
+            if is_logged && ended.outcome.level() <= LevelFilter::current() {
+                self.0.push(Event { attempt, instead: None });
+            }
+            return;
+        };
+        shared.tally.count(&replaced);
+        let is_logged = replaced.level() <= LevelFilter::current();
+        let last = self.0.last_mut();
+        if is_logged && !last.is_some_and(|last| last.takes_in(&attempt, &replaced)) {
+            let calls = (!matches!(ended.line, Line::Own)).then(Calls::one);
+            self.0.push(Event { attempt, instead: Some((replaced, calls)) });
         }
     }
 
@@ -77,12 +110,15 @@ impl Answered {
         if self.0.is_empty() {
             return;
         }
-        let bytes = self.0.iter().map(|(attempt, replaced)| kept_bytes(attempt, replaced.as_ref()));
-        let bytes = bytes.sum();
-        log.add_all(self.0, bytes, |(attempt, replaced)| {
+        let bytes = self.0.iter().map(kept_bytes).sum();
+        log.add_all(self.0, bytes, |Event { attempt, instead }| {
             let Some(ended) = attempt.ended() else { return };
-            let outcome = replaced.as_ref().unwrap_or(&ended.outcome);
-            let log = || outcome.log(&End::of(&attempt, ended.run));
+            let (outcome, calls) = match (&instead, &ended.line) {
+                (Some((outcome, calls)), _) => (outcome, calls.as_ref()),
+                (None, Line::OfRun(calls)) => (&ended.outcome, Some(calls)),
+                (None, _) => (&ended.outcome, None),
+            };
+            let log = || outcome.log(&End::of(&attempt, ended.run, calls));
             // If the subscriber panics, only this event is lost.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(log)) {
                 discard(panic);
@@ -92,9 +128,10 @@ impl Answered {
 }
 
 /// The bytes of the texts that an attempt and its outcome keep until they are logged.
-fn kept_bytes(attempt: &Attempt, replaced: Option<&Outcome>) -> usize {
+fn kept_bytes(Event { attempt, instead }: &Event) -> usize {
     let headers = attempt.ctx.headers().iter().map(|(name, value)| name.len() + value.len());
-    let outcomes = attempt.ended().map(|ended| &ended.outcome).into_iter().chain(replaced);
+    let instead = instead.as_ref().map(|(outcome, _)| outcome);
+    let outcomes = attempt.ended().map(|ended| &ended.outcome).into_iter().chain(instead);
     let errors = outcomes.filter_map(Outcome::error).map(str::len);
     let biz_id = attempt.facts.biz_id.as_ref().map_or(0, String::len);
     biz_id + headers.sum::<usize>() + errors.sum::<usize>()

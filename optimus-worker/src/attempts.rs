@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, DefaultHasher},
-    mem,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -16,7 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     decide_outcome::Facts, layer_ended::EndedCalls, outcome_log::Outcome, role_wakeups::Wakeups,
-    run_part::Part,
+    run_log::Calls, run_part::Part,
 };
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
@@ -112,14 +111,14 @@ impl Attempt {
     pub(crate) fn set_ended(&self, outcome: Outcome) {
         // An attempt is settled once, so no outcome is set before.
         let run = self.started_at.elapsed();
-        self.ended.set(Ended { outcome, run, as_its_run: false }).ok();
+        let is_in_run = !matches!(self.part, Part::Alone);
+        let line = if is_in_run { Line::OfRun(Calls::one()) } else { Line::Own };
+        self.ended.set(Ended { outcome, run, line }).ok();
     }
 
-    /// Stores how a call ended that followed another one in its run.
-    pub(crate) fn set_ended_with(&self, leader: &Self, outcome: Outcome) {
-        let Some(Ended { outcome: other, run, .. }) = leader.ended() else { return };
-        let as_its_run = mem::discriminant(other) == mem::discriminant(&outcome);
-        self.ended.set(Ended { outcome, run: *run, as_its_run }).ok();
+    /// Stores how a call of a run ended.
+    pub(crate) fn set_ended_in_run(&self, ended: Ended) {
+        self.ended.set(ended).ok();
     }
 
     /// Returns how the attempt ended, once that is decided.
@@ -148,8 +147,18 @@ impl Attempt {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) run: Duration,
-    /// Whether the task followed another one, which ended in the same way.
-    pub(crate) as_its_run: bool,
+    pub(crate) line: Line,
+}
+
+/// The event that is logged for the end of an attempt.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// The event of this attempt alone.
+    Own,
+    /// The event of these calls of a run, which end in the same way.
+    OfRun(Calls),
+    /// The event of another call of its run.
+    OfAnother,
 }
 
 /// The key of an attempt: its task and its fence. The fence is necessary because a worker may hold

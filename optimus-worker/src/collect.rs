@@ -31,6 +31,8 @@ use crate::{
 
 /// A run takes no more calls once their arguments have this many bytes.
 const RUN_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How many arguments that are stored apart one request fetches: each may have a MiB or more.
+const BLOBS_MAX: usize = 16;
 /// The wait before a request that was not answered is sent again.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -81,10 +83,8 @@ pub(crate) async fn start(
     definition: TaskDefinition,
     payload: Vec<u8>,
 ) -> Result<Running, HandlerEnd> {
-    if let Err(ended) = executor::begin(shared, leader, || definition.check(&payload)) {
-        next_page(shared, leader, 0).await;
-        return Err(ended);
-    }
+    // If it can't be decoded, its report makes the next call lead at once.
+    executor::begin(shared, leader, || definition.check(&payload))?;
     let Calls { payloads, followers } = collect(shared, leader, run.most, payload).await?;
     leader.complete_run();
     let keep = run_outcome::result_needed(leader);
@@ -98,7 +98,7 @@ pub(crate) async fn start(
         }
     }
     let ids = run_outcome::calls(leader).map(|call| call.lease.id.clone());
-    leader.ctx.set_calls(ids.collect());
+    leader.ctx.set_calls(ids.collect(), run_outcome::retries_left(leader));
     match (leading, running) {
         (None, Some(running)) => Ok(running),
         (problem, _) => {
@@ -124,8 +124,12 @@ async fn collect(
             leader.stop(Stop::Lost);
             return Err(HandlerEnd::Abandoned);
         };
-        for (call, payload) in page {
-            match executor::fetch(shared, &call.lease.id, payload).await {
+        for (call, payload) in fetch_blobs(shared, page).await {
+            let payload = match payload {
+                Ok(payload) => executor::fetch(shared, &call.lease.id, payload).await,
+                Err(problem) => Err(problem),
+            };
+            match payload {
                 Ok(payload) => {
                     bytes += payload.len();
                     calls.payloads.push(payload);
@@ -138,6 +142,34 @@ async fn collect(
             return Ok(calls);
         }
     }
+}
+
+/// Fetches the arguments that records do not hold, those of several calls at once.
+async fn fetch_blobs(
+    shared: &Shared,
+    page: Page,
+) -> Vec<(Arc<Attempt>, Result<Payload, RunError>)> {
+    let mut fetched: Vec<_> = page.into_iter().map(|(call, payload)| (call, Ok(payload))).collect();
+    let is_apart = |(_, payload): &&mut (_, Result<Payload, RunError>)| {
+        matches!(payload, Ok(Payload::InBlobs))
+    };
+    let mut apart: Vec<_> = fetched.iter_mut().filter(is_apart).collect();
+    for some in apart.chunks_mut(BLOBS_MAX) {
+        let ids: Vec<_> = some.iter().map(|(call, _)| call.lease.id.clone()).collect();
+        match executor::fetch_blobs(shared, &ids).await {
+            Ok(blobs) => {
+                for ((_, payload), blob) in some.iter_mut().zip(blobs) {
+                    *payload = Ok(Payload::Here(blob));
+                }
+            }
+            Err(problem) => {
+                for (_, payload) in some {
+                    *payload = Err(RunError::Failed(problem.clone().into()));
+                }
+            }
+        }
+    }
+    fetched
 }
 
 /// Ends a call of the run that can't run with the others.

@@ -10,12 +10,13 @@ use std::{
 
 use optimus_core::{
     AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease,
-    Member, OnLost, QueueName, Reason, RunError, RunOutput,
+    Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
 };
 
 use crate::{
     attempts::{Attempt, Stop},
+    each_call,
     outcome_log::one_line,
     run_outcome,
     success::success,
@@ -127,11 +128,14 @@ pub(crate) struct Decision {
     pub(crate) asked: bool,
     /// Why the handler asked for a snooze.
     pub(crate) because: Option<Box<str>>,
+    /// What is reported of the calls that follow this one in its run, if the handler returned a
+    /// result for each call. Otherwise they end as this one does.
+    pub(crate) followers: Option<Vec<Option<Self>>>,
 }
 
 impl From<Report> for Decision {
     fn from(report: Report) -> Self {
-        Self { report, asked: false, because: None }
+        Self { report, asked: false, because: None, followers: None }
     }
 }
 
@@ -145,7 +149,10 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
     let report = match (ended, stop) {
         // This includes a handler that could not be dropped and returned later.
         (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
-        (HandlerEnd::Returned(Ok(result)), _) => Some(success(attempt, result.take())),
+        (HandlerEnd::Returned(Ok(Ran::All(result))), _) => Some(success(attempt, result.take())),
+        (HandlerEnd::Returned(Ok(Ran::Each(results))), _) => {
+            return each_call::decide(attempt, results, random);
+        }
         (_, Some(Stop::Lost)) => None,
         (_, Some(Stop::Cancelled)) => Some(cancelled(attempt)),
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
@@ -159,16 +166,25 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         (HandlerEnd::Panicked(panic), _) => {
             failure(Reason::Panicked, &Interrupted::Panicked(panic_text(&**panic)))
         }
-        (HandlerEnd::Returned(Err(problem @ RunError::Undecodable(_))), _) => {
-            let error = error(attempt, Reason::Undecodable, &text(problem));
-            Some(fail(attempt, FailureOutcome::Dead, error))
+        (HandlerEnd::Returned(Err(problem)), _) => {
+            return Some(of_error(attempt, problem, random));
         }
-        (HandlerEnd::Returned(Err(RunError::Failed(problem))), _) => {
-            return Some(failed(attempt, &**problem, random));
-        }
-        (HandlerEnd::Returned(Err(problem)), _) => failure(Reason::Failed, problem),
     };
     report.map(Decision::from)
+}
+
+/// Returns the report of a handler that returned an error.
+pub(crate) fn of_error(attempt: &Attempt, problem: &RunError, random: f64) -> Decision {
+    match problem {
+        RunError::Failed(problem) => failed(attempt, &**problem, random),
+        RunError::Undecodable(_) => {
+            let error = error(attempt, Reason::Undecodable, &text(problem));
+            fail(attempt, FailureOutcome::Dead, error).into()
+        }
+        RunError::Unencodable(_) => {
+            failure(attempt, attempt.facts.backoff, Reason::Failed, problem, random).into()
+        }
+    }
 }
 
 /// Returns the report of an attempt whose handler blocks its thread beyond the deadline. The
@@ -264,7 +280,8 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     // The text of a snooze without a reason has one line, which only repeats the wait.
     let because = matches!(word, Control::Snooze(_)) && message.contains('\n');
     let because = because.then(|| one_line(&message).into());
-    Decision { report, asked: matches!(word, Control::RetryAfter(..)), because }
+    let asked = matches!(word, Control::RetryAfter(..));
+    Decision { report, asked, because, followers: None }
 }
 
 /// Returns the beginning of an error's text, on one line.
@@ -297,7 +314,7 @@ fn failure(
 }
 
 /// Returns the report of an attempt that was asked to stop and did not succeed.
-fn cancelled(attempt: &Attempt) -> Report {
+pub(crate) fn cancelled(attempt: &Attempt) -> Report {
     fail(attempt, FailureOutcome::Cancelled, String::new())
 }
 

@@ -134,7 +134,7 @@ fn a_task_that_may_start_only_once_is_dead_if_its_worker_interrupts_it() {
 fn a_cancelled_handler_that_still_succeeds_has_succeeded() {
     let attempt = attempt(0);
     attempt.stop(Stop::Cancelled);
-    let report = decide(&attempt, &mut HandlerEnd::Returned(Ok(None)), 0.5);
+    let report = decide(&attempt, &mut HandlerEnd::Returned(Ok(Ran::All(None))), 0.5);
     assert!(matches!(report, Some(Report::Complete(_))));
     assert_eq!(outcome(&attempt, error("stopped")), FailureOutcome::Cancelled);
 }
@@ -163,7 +163,7 @@ fn a_task_that_was_asked_to_stop_is_cancelled_however_its_handler_fails() {
 
 #[test]
 fn a_handler_that_returns_after_its_timeout_has_timed_out_whatever_it_returns() {
-    for ended in [HandlerEnd::Returned(Ok(None)), error(Fatal::new("late"))] {
+    for ended in [HandlerEnd::Returned(Ok(Ran::All(None))), error(Fatal::new("late"))] {
         let attempt = attempt(0);
         attempt.stop(Stop::TimedOut);
         assert_eq!(outcome(&attempt, ended), FailureOutcome::Retry(MINUTE));
@@ -243,7 +243,7 @@ fn an_endless_error_is_cut() {
 
 #[test]
 fn a_result_above_the_limit_ends_its_task_unless_it_is_not_kept() {
-    let returned = |bytes| HandlerEnd::Returned(Ok(Some(vec![b'1'; bytes])));
+    let returned = |bytes| HandlerEnd::Returned(Ok(Ran::All(Some(vec![b'1'; bytes]))));
     let is_success = |attempt: &Attempt, bytes| {
         matches!(decide(attempt, &mut returned(bytes), 0.5), Some(Report::Complete(_)))
     };

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::FutureExt;
 use optimus_core::{
-    Lease, ListError, RunError, Running, TaskDefinition, TaskId,
+    Lease, ListError, Ran, RunError, Running, TaskDefinition, TaskId,
     broker::{BrokerError, Give, Release},
     platform,
 };
@@ -23,7 +23,7 @@ use crate::{
     layer_ended,
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
-    run_outcome,
+    run_log, run_outcome,
     shared::Shared,
     slots::Slot,
     span::InSpan,
@@ -121,7 +121,12 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
         platform::yield_now().await;
     }
     discard(running);
-    discard(ended);
+    // A second panic during the drops of one value would end the process.
+    if let HandlerEnd::Returned(Ok(Ran::Each(results))) = ended {
+        results.into_iter().for_each(discard);
+    } else {
+        discard(ended);
+    }
     layer_ended::finish(&shared, &attempt).await;
     drop(unfinished);
     drop(slot);
@@ -134,13 +139,15 @@ pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Opt
         report_one(shared, attempt, decision);
         return;
     }
-    report_one(shared, attempt, run_outcome::of_call(decision.as_ref(), attempt));
-    for call in attempt.followers() {
-        if call.settle() {
-            let own = run_outcome::of_call(decision.as_ref(), &call);
-            call.set_ended_with(attempt, Outcome::of(own.as_ref(), shared.config.success_level));
-            send(shared, &call, own);
-        }
+    let followers = attempt.followers();
+    let decisions = run_outcome::of_calls(decision, attempt, &followers);
+    let calls = iter::once(attempt.clone()).chain(followers).zip(decisions);
+    let is_open = |call: &Arc<Attempt>| !call.follows() || call.settle();
+    let ends: Vec<_> = calls.filter(|(call, _)| is_open(call)).collect();
+    layer_ended::start(shared, attempt, ends[0].1.as_ref());
+    run_log::set_ended(&ends, shared.config.success_level);
+    for (call, decision) in ends {
+        send(shared, &call, decision);
     }
 }
 
@@ -256,7 +263,11 @@ pub(crate) async fn fetch(
 ) -> Result<Vec<u8>, RunError> {
     match payload {
         Payload::Here(payload) => Ok(payload),
-        Payload::InBlobs => fetch_blob(shared, id).await,
+        Payload::InBlobs => {
+            let blobs = fetch_blobs(shared, std::slice::from_ref(id)).await;
+            let blob = blobs.map_err(|problem| RunError::Failed(problem.into()))?.pop();
+            Ok(blob.unwrap_or_default())
+        }
         Payload::OfGroup(payload) => {
             let payload = Box::pin(fetch(shared, id, *payload)).await?;
             loop {
@@ -272,12 +283,15 @@ pub(crate) async fn fetch(
     }
 }
 
-async fn fetch_blob(shared: &Shared, id: &TaskId) -> Result<Vec<u8>, RunError> {
+/// Fetches the arguments of tasks of one queue that their records do not hold.
+pub(crate) async fn fetch_blobs(shared: &Shared, ids: &[TaskId]) -> Result<Vec<Vec<u8>>, String> {
+    let Some(first) = ids.first() else { return Ok(Vec::new()) };
+    let all: Vec<&TaskId> = ids.iter().collect();
     loop {
-        match shared.broker.blobs(id.queue(), &[id]).await {
-            Ok(mut found) => return Ok(found.pop().flatten().unwrap_or_default()),
+        match shared.broker.blobs(first.queue(), &all).await {
+            Ok(found) => return Ok(found.into_iter().map(Option::unwrap_or_default).collect()),
             Err(problem) if problem.is_transient() => tokio::time::sleep(FETCH_AGAIN).await,
-            Err(problem) => return Err(RunError::Failed(unreadable(&problem).into())),
+            Err(problem) => return Err(unreadable(&problem)),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The outcome of an attempt, as it is logged: [`Outcome`].
 //!
 //! Each attempt that ends has one event, and so has each task that dies without an attempt. The
-//! event is in no span, and all facts are its fields, so the event is the same at every level.
+//! calls of a run that end in the same way have one together. The event is in no span, and all
+//! facts are its fields, so the event is the same at every level.
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::{
     attempts::Attempt,
     decide_outcome::{Decision, Report},
     marked_dead::Marked,
+    run_log::Calls,
     shared::Shared,
 };
 
@@ -67,19 +69,19 @@ pub(crate) struct End<'a> {
     attempt: u32,
     run_ms: Option<u64>,
     wait_ms: Option<u64>,
-    /// How many calls the run had, if they were gathered.
-    calls: Option<usize>,
+    /// The calls of a run that ended so, if they were gathered.
+    calls: Option<&'a Calls>,
 }
 
 impl<'a> End<'a> {
-    pub(crate) fn of(attempt: &'a Attempt, run: Duration) -> Self {
+    pub(crate) fn of(attempt: &'a Attempt, run: Duration, calls: Option<&'a Calls>) -> Self {
         Self {
             id: &attempt.lease.id,
             task: Some(attempt.facts.task),
             attempt: attempt.facts.attempt,
             run_ms: Some(millis(run)),
             wait_ms: attempt.facts.wait.map(millis),
-            calls: attempt.part.calls(),
+            calls,
         }
     }
 }
@@ -160,7 +162,8 @@ impl Outcome {
                     attempt = end.attempt,
                     run_ms = end.run_ms,
                     wait_ms = end.wait_ms,
-                    calls = end.calls,
+                    calls = end.calls.map(|calls| calls.count),
+                    others = end.calls.and_then(Calls::others),
                     $($($field)+,)?
                     $text
                 )
@@ -220,7 +223,7 @@ impl Outcome {
         }
     }
 
-    fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         self.cause().map(|cause| cause.reason)
     }
 
@@ -237,20 +240,23 @@ impl Outcome {
 pub(crate) fn log_marked_dead(shared: &Shared, id: TaskId, marked: Marked, outcome: Outcome) {
     let Marked { task, attempt } = marked;
     shared.tally.count(&outcome);
-    log_ended(shared, outcome, (id, task, attempt));
+    log_ended(shared, outcome, (id, task, attempt), None);
 }
 
-/// Logs and counts an attempt that was lost with its worker. This worker took the task back.
-pub(crate) fn log_lost(shared: &Shared, lost: Lost) {
-    let Lost { id, worker, task, attempt, state } = lost;
+/// Logs and counts an attempt that was lost with its worker, or these calls of a run.
+/// This worker took the tasks back.
+pub(crate) fn log_lost(shared: &Shared, lost: Lost, calls: Option<Calls>) {
+    let Lost { id, worker, task, attempt, state, .. } = lost;
     let error = Some(Box::new(AttemptError::lost(worker.to_string(), attempt)));
     let outcome = match state {
         TaskState::Dead => Outcome::Dead(error),
         TaskState::Cancelled => Outcome::Cancelled(error),
         _ => Outcome::Retry { next_in: Duration::ZERO, asked: false, error },
     };
-    shared.tally.count_lost(&outcome);
-    log_ended(shared, outcome, (id, task, attempt));
+    for _ in 0..calls.as_ref().map_or(1, |calls| calls.count) {
+        shared.tally.count_lost(&outcome);
+    }
+    log_ended(shared, outcome, (id, task, attempt), calls);
 }
 
 /// Runs on the log's thread.
@@ -258,13 +264,14 @@ fn log_ended(
     shared: &Shared,
     outcome: Outcome,
     (id, task, attempt): (TaskId, Option<String>, u32),
+    calls: Option<Calls>,
 ) {
     if outcome.level() > LevelFilter::current() {
         return;
     }
     let bytes = outcome.error().map_or(0, str::len);
     shared.log.add_all(vec![outcome], bytes, move |outcome| {
-        let task = task.as_deref();
-        outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None, calls: None });
+        let (task, calls) = (task.as_deref(), calls.as_ref());
+        outcome.log(&End { id: &id, task, attempt, run_ms: None, wait_ms: None, calls });
     });
 }

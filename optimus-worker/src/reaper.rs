@@ -1,15 +1,19 @@
 //! Takes tasks back from workers whose lease is over.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
 
 use optimus_core::{
-    QueueName, TaskState,
-    broker::{BATCH_MAX, Broker, Reaped},
+    QueueName, TaskState, WorkerId,
+    broker::{BATCH_MAX, Broker, Lost, Reaped},
     log_event,
 };
 use tokio::time::Instant;
 
-use crate::{outcome_log, role::Role, served_queue::Served, shared::Shared};
+use crate::{outcome_log, role::Role, run_log::Calls, served_queue::Served, shared::Shared};
 
 /// The longest random wait, so that several workers don't reap at the same instant.
 const JITTER_MAX: Duration = Duration::from_millis(200);
@@ -33,6 +37,8 @@ impl Reaper {
 
     async fn reap(&self, queue: &Served) {
         let lease = self.shared.config.lease;
+        // Logs when it is dropped.
+        let mut runs = LostRuns::of(&self.shared);
         loop {
             let reaped =
                 match self.broker.reap(&queue.name, &queue.worker(), lease, BATCH_MAX).await {
@@ -63,7 +69,7 @@ impl Reaper {
             if reaped.lost.iter().any(|lost| lost.state == TaskState::Dead) {
                 queue.effects_posted();
             }
-            log_reaped(&self.shared, &queue.name, reaped);
+            log_reaped(&mut runs, &queue.name, reaped);
             if !more {
                 return;
             }
@@ -72,7 +78,8 @@ impl Reaper {
 }
 
 /// Logs workers whose lease is over, and each attempt that is lost with them.
-pub(crate) fn log_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
+pub(crate) fn log_reaped(runs: &mut LostRuns<'_>, queue: &QueueName, reaped: Reaped) {
+    let shared = runs.shared;
     let Reaped { lapsed: workers, lost, tasks, .. } = reaped;
     if workers.is_empty() {
         return;
@@ -87,7 +94,41 @@ pub(crate) fn log_reaped(shared: &Shared, queue: &QueueName, reaped: Reaped) {
         log_event!(shared.log, INFO, %queue, ?workers, "{text}");
     }
     for lost in lost {
-        outcome_log::log_lost(shared, lost);
+        match lost.run.clone() {
+            Some(run) => runs.add(run, lost),
+            None => outcome_log::log_lost(shared, lost, None),
+        }
+    }
+}
+
+/// The calls of runs that were lost with their workers: those of a run have one event, though
+/// several requests take them back.
+pub(crate) struct LostRuns<'a> {
+    shared: &'a Shared,
+    runs: HashMap<(WorkerId, String, u32, TaskState), (Lost, Calls)>,
+}
+
+impl<'a> LostRuns<'a> {
+    pub(crate) fn of(shared: &'a Shared) -> Self {
+        Self { shared, runs: HashMap::new() }
+    }
+
+    fn add(&mut self, run: String, lost: Lost) {
+        let key = (lost.worker.clone(), run, lost.attempt, lost.state);
+        match self.runs.entry(key) {
+            Entry::Occupied(mut run) => run.get_mut().1.add(&lost.id),
+            Entry::Vacant(none) => {
+                none.insert((lost, Calls::one()));
+            }
+        }
+    }
+}
+
+impl Drop for LostRuns<'_> {
+    fn drop(&mut self) {
+        for (lost, calls) in self.runs.drain().map(|(_, run)| run) {
+            outcome_log::log_lost(self.shared, lost, Some(calls));
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
     if call.follows() && matches!(call.stopped(), Some((Stop::Lost, _))) {
         return None;
     }
-    let Some(Decision { report, asked, because }) = run else {
+    let Some(Decision { report, asked, because, .. }) = run else {
         // The lease of the attempt that leads is lost. This call is given back if it is still held.
         return call.follows().then(|| decide_outcome::interrupted(call).into());
     };
@@ -58,7 +58,30 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
             Report::Release(Release { lease: call.lease.clone(), give: release.give })
         }
     };
-    Some(Decision { report, asked: *asked, because: because.clone() })
+    Some(Decision { report, asked: *asked, because: because.clone(), followers: None })
+}
+
+/// Returns what is reported of each call: of the attempt that leads, and of those that follow it.
+pub(crate) fn of_calls(
+    run: Option<Decision>,
+    leader: &Attempt,
+    followers: &[Arc<Attempt>],
+) -> Vec<Option<Decision>> {
+    let mut run = run;
+    if let Some(own) = run.as_mut().and_then(|decision| decision.followers.take()) {
+        let lost = |call: &Attempt| matches!(call.stopped(), Some((Stop::Lost, _)));
+        let of_followers = own.into_iter().zip(followers);
+        let of_followers = of_followers.map(|(own, call)| own.filter(|_| !lost(call)));
+        return std::iter::once(run).chain(of_followers).collect();
+    }
+    let of_followers = followers.iter().map(|call| of_call(run.as_ref(), call));
+    std::iter::once(of_call(run.as_ref(), leader)).chain(of_followers).collect()
+}
+
+/// Returns how many retries the call has left that has the fewest.
+pub(crate) fn retries_left(leader: &Attempt) -> u32 {
+    let left = |call: CallOf<'_>| call.facts.max_retry.saturating_sub(call.facts.failures);
+    calls(leader).map(left).min().unwrap_or_default()
 }
 
 fn completed(done: &Completion, call: &Attempt) -> Report {
@@ -97,4 +120,4 @@ pub(crate) fn result_needed(attempt: &Attempt) -> Duration {
 
 #[cfg(test)]
 #[path = "run_outcome_tests.rs"]
-mod tests;
+pub(crate) mod run_tests;

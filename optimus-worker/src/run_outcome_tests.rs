@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use optimus_core::{
-    AttemptFacts, BoxError, Context, Data, Fatal, Lease, QueueName, RunError, TaskId, Token,
+    AttemptFacts, BoxError, Context, Data, Fatal, Lease, QueueName, Ran, RunError, TaskId, Token,
     WorkerId, broker::SizeLimit,
 };
 
@@ -39,7 +39,7 @@ fn attempt(failures: u32, part: Part) -> Arc<Attempt> {
 }
 
 /// A run whose calls have failed so often.
-fn run_of(leader: u32, others: &[u32]) -> (Arc<Attempt>, Vec<Arc<Attempt>>) {
+pub(crate) fn run_of(leader: u32, others: &[u32]) -> (Arc<Attempt>, Vec<Arc<Attempt>>) {
     let leader = attempt(leader, Part::Leads(Box::new(Run::new(10))));
     let others: Vec<Arc<Attempt>> =
         others.iter().map(|failures| attempt(*failures, Part::after(&leader))).collect();
@@ -84,20 +84,28 @@ fn a_run_that_must_not_be_retried_ends_all_its_calls() {
 #[test]
 fn each_call_has_the_result_of_the_run_unless_all_of_them_are_too_large() {
     let (leader, others) = run_of(0, &[0, 0]);
-    let results = ends(&leader, HandlerEnd::Returned(Ok(Some(b"42".to_vec()))));
+    let results = ends(&leader, HandlerEnd::Returned(Ok(Ran::All(Some(b"42".to_vec())))));
     let ids = [leader.lease.id.clone(), others[0].lease.id.clone(), others[1].lease.id.clone()];
     for (report, id) in results.into_iter().zip(ids) {
         let Some(Report::Complete(done)) = report else { panic!("it succeeded: {report:?}") };
         assert_eq!((done.lease.id, done.result), (id, Some((b"42".to_vec(), MINUTE))));
     }
     let large = vec![b'1'; 30 * 1024 * 1024];
-    for report in ends(&leader, HandlerEnd::Returned(Ok(Some(large.clone())))) {
+    for report in ends(&leader, HandlerEnd::Returned(Ok(Ran::All(Some(large.clone()))))) {
         let Some(Report::Fail(failure)) = report else { panic!("it is too large") };
         assert!(failure.error.contains("each of its 3 calls"), "{}", failure.error);
     }
     let (alone, _) = run_of(0, &[]);
-    let kept = ends(&alone, HandlerEnd::Returned(Ok(Some(large))));
+    let kept = ends(&alone, HandlerEnd::Returned(Ok(Ran::All(Some(large)))));
     assert!(matches!(kept[..], [Some(Report::Complete(_))]), "one call may keep it");
+}
+
+#[test]
+fn a_run_has_the_retries_of_the_call_that_has_the_fewest() {
+    let (leader, others) = run_of(1, &[1, 2, 0]);
+    assert_eq!(retries_left(&leader), 0);
+    leader.remove_follower(&others[1]);
+    assert_eq!(retries_left(&leader), 1);
 }
 
 #[test]

@@ -87,6 +87,16 @@ impl Part {
 }
 
 impl Attempt {
+    /// Returns whether the two are calls of one run.
+    pub(crate) fn is_in_run_of(&self, other: &Self) -> bool {
+        let leader = |attempt: &Self| match &attempt.part {
+            Part::Alone => None,
+            Part::Leads(_) => Some(std::ptr::from_ref(attempt)),
+            Part::Follows { leader, .. } => Some(leader.as_ptr()),
+        };
+        leader(self).is_some_and(|run| leader(other) == Some(run))
+    }
+
     /// Returns the calls that follow this one in its run.
     pub(crate) fn followers(&self) -> Vec<Arc<Self>> {
         self.part.run().map_or_else(Vec::new, |run| run.state().followers.clone())

@@ -10,7 +10,7 @@ use optimus_core::{
 
 use crate::{
     janitor,
-    reaper::log_reaped,
+    reaper::{LostRuns, log_reaped},
     relay::{Unreachable, relay},
     role::Role,
     shared::Shared,
@@ -59,7 +59,7 @@ impl Steward {
         for _ in 0..CALLS_MAX {
             let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
             let (next_expiry, more) = (reaped.next_expiry, reaped.more);
-            log_reaped(&self.shared, queue, reaped);
+            log_reaped(&mut LostRuns::of(&self.shared), queue, reaped);
             if next_expiry.is_some_and(|left| !left.is_zero()) {
                 return Ok(());
             }

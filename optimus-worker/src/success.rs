@@ -26,6 +26,18 @@ pub(crate) fn success(attempt: &Attempt, result: Option<Vec<u8>>) -> Report {
         let alone = is_too_large.then(|| too_large(bytes, limit));
         alone.or_else(|| too_large_for_all(attempt, bytes))
     });
+    report(attempt, result, problem)
+}
+
+/// Returns the report of a call that succeeded with its own result.
+pub(crate) fn of_one(call: &Attempt, result: Option<Vec<u8>>) -> Report {
+    let limit = call.facts.result_limit;
+    let result = result.filter(|_| call.facts.takes_result());
+    let bytes = result.as_ref().map(Vec::len).filter(|bytes| *bytes > limit.bytes());
+    report(call, result, bytes.map(|bytes| too_large(bytes, limit)))
+}
+
+fn report(attempt: &Attempt, result: Option<Vec<u8>>, problem: Option<String>) -> Report {
     if let Some(message) = problem {
         let error = error(attempt, Reason::ResultTooLarge, &message);
         return fail(attempt, FailureOutcome::Dead, error);
@@ -76,8 +88,9 @@ fn too_large_for_all(attempt: &Attempt, bytes: usize) -> Option<String> {
     (calls > 1 && bytes.saturating_mul(calls) > RESULTS_BYTES_MAX).then(|| {
         format!(
             "the run succeeded, but its result has {bytes} bytes, and each of its {calls} calls \
-             would keep it: more than {RESULTS_BYTES_MAX} bytes together; store the result \
-             elsewhere and return a reference, set result_ttl to zero, or gather fewer calls"
+             would keep it: more than {RESULTS_BYTES_MAX} bytes together; return `Each`, which \
+             has a result for each call, store the result elsewhere and return a reference, set \
+             result_ttl to zero, or gather fewer calls"
         )
     })
 }

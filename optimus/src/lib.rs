@@ -103,7 +103,7 @@ pub use optimus_core::{
 };
 pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
 pub use optimus_core::{
-    Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
+    Each, Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
 };
 
 pub use optimus_core::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer};

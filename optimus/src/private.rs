@@ -6,9 +6,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, Key, LaneFailure, OnLost, Parameter, PrerequisiteFailure,
-    Rate, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give, inventory,
-    none_given, take,
+    Backoff, BoxError, Context, DataKey, Each, Key, LaneFailure, OnLost, Parameter,
+    PrerequisiteFailure, Rate, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give,
+    inventory, none_given, take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;
@@ -149,8 +149,22 @@ impl<R: TaskResult> ReturnKind<R> {
     pub const RETURNS: u8 = 2;
 }
 
+impl<R: TaskResult<Output: OfEachCall<Result: Kept>>> ReturnKind<R> {
+    /// The result of each call of a run is kept.
+    pub const KEEPS_EACH: u8 = 3;
+}
+
+impl<R: TaskResult<Output: OfEachCall>> ReturnKind<R> {
+    /// Each call of a run has its own result.
+    pub const RETURNS_EACH: u8 = 4;
+}
+
 /// The fallback for an assertion that does not hold. It prevents further compiler errors.
 pub trait NotReturnable {
+    /// The results of the calls can't be kept.
+    const KEEPS_EACH: u8 = 0;
+    /// The calls have one result.
+    const RETURNS_EACH: u8 = 0;
     /// The result can't be kept.
     const KEEPS: u8 = 0;
     /// The function returns no result.
@@ -166,6 +180,11 @@ pub struct Answer<const KIND: u8>;
 impl Answer<2> {
     /// Asserts that the function's result can be kept.
     pub const fn keeps<R: Returned<Value: Kept>>() {}
+}
+
+impl Answer<4> {
+    /// Asserts that the result of each call can be kept.
+    pub const fn keeps<R: Returned<Value: OfEachCall<Result: Kept>>>() {}
 }
 
 impl Answer<0> {
@@ -201,6 +220,76 @@ impl<R: TaskResult> Answers<R> for Answer<2> {
 impl<R> Answers<R> for Answer<0> {
     type Output = ();
     fn of(_: R) -> Result<(), BoxError> {
+        unreachable!("the program did not compile")
+    }
+}
+
+/// The results of the calls of a run: [`Each`].
+pub trait OfEachCall {
+    /// The result of one call.
+    type Result;
+    /// Returns the results.
+    fn results(self) -> Each<Self::Result>;
+}
+
+impl<T> OfEachCall for Each<T> {
+    type Result = T;
+    fn results(self) -> Self {
+        self
+    }
+}
+
+/// Asserts that a task which gathers no calls does not return [`Each`].
+pub const fn of_one_call(returns_each: u8) {
+    assert!(
+        returns_each == 0,
+        "`Each` has a result for each call of a run, and this task gathers no calls: add \
+         `gather = \"10s | 500\"`, or return the result itself"
+    );
+}
+
+/// Converts the return value of a function that gathers calls to the results of these calls.
+pub trait AnswersRun<R> {
+    /// The output of a call.
+    type Output: Kept;
+    /// Converts the return value of the function.
+    ///
+    /// # Errors
+    /// Returns the error of the function.
+    fn of_run(returned: R) -> Result<Each<Self::Output>, BoxError>;
+}
+
+impl<R: TaskResult<Output: Kept>> AnswersRun<R> for Answer<1> {
+    type Output = R::Output;
+    fn of_run(returned: R) -> Result<Each<R::Output>, BoxError> {
+        returned.into_result().map(Each::same)
+    }
+}
+
+impl<R: TaskResult> AnswersRun<R> for Answer<2> {
+    type Output = ();
+    fn of_run(returned: R) -> Result<Each<()>, BoxError> {
+        returned.into_result().map(|_| Each::same(()))
+    }
+}
+
+impl<R: TaskResult<Output: OfEachCall<Result: Kept>>> AnswersRun<R> for Answer<3> {
+    type Output = <R::Output as OfEachCall>::Result;
+    fn of_run(returned: R) -> Result<Each<Self::Output>, BoxError> {
+        returned.into_result().map(OfEachCall::results)
+    }
+}
+
+impl<R: TaskResult<Output: OfEachCall>> AnswersRun<R> for Answer<4> {
+    type Output = ();
+    fn of_run(returned: R) -> Result<Each<()>, BoxError> {
+        returned.into_result().map(|each| each.results().map(drop))
+    }
+}
+
+impl<R> AnswersRun<R> for Answer<0> {
+    type Output = ();
+    fn of_run(_: R) -> Result<Each<()>, BoxError> {
         unreachable!("the program did not compile")
     }
 }

@@ -15,8 +15,10 @@ use optimus::{
 };
 
 /// Names that only workers and tools use. The comments give the reasons.
-const NOT_FOR_USERS: [&str; 16] = [
+const NOT_FOR_USERS: [&str; 18] = [
     // A worker uses these to run a task and to report its outcome.
+    "CallOutput",
+    "Ran",
     "RunError",
     "RunOutput",
     "Running",

@@ -82,8 +82,10 @@ pub struct Lost {
     pub task: Option<String>,
     /// The number of the lost attempt, from 1.
     pub attempt: u32,
-    /// The state of the task now: ready, dead or cancelled.
+    /// The state of the task now: ready, delayed, dead or cancelled.
     pub state: TaskState,
+    /// With which calls it ran, if they were gathered.
+    pub run: Option<String>,
 }
 
 impl Broker {
@@ -192,20 +194,21 @@ impl Broker {
     pub fn read_reap(queue: &QueueName, mut reply: Reply) -> Result<Reaped, BrokerError> {
         let (tasks, more) = (reply.number()?, reply.flag()?);
         let (next_expiry, lapsed, lost) = (reply.wait()?, reply.texts()?, reply.texts()?);
-        let lost = lost.chunks(5).map(|words| read_lost(queue, words));
+        let lost = lost.chunks(6).map(|words| read_lost(queue, words));
         Ok(Reaped { tasks, more, next_expiry, lapsed, lost: lost.collect::<Result<_, _>>()? })
     }
 }
 
 fn read_lost(queue: &QueueName, words: &[String]) -> Result<Lost, BrokerError> {
     let unexpected = || BrokerError::UnexpectedReply(format!("reap: {words:?} is not a lost task"));
-    let [id, worker, task, attempt, state] = words else { return Err(unexpected()) };
+    let [id, worker, task, attempt, state, run] = words else { return Err(unexpected()) };
     Ok(Lost {
         id: TaskId::from_stored(queue.clone(), id).map_err(|_| unexpected())?,
         worker: WorkerId::from_stored(worker),
         task: Some(task.clone()).filter(|task| !task.is_empty()),
         attempt: attempt.parse().map_err(|_| unexpected())?,
         state: TaskState::from_word(state).ok_or_else(unexpected)?,
+        run: Some(run.clone()).filter(|run| !run.is_empty()),
     })
 }
 

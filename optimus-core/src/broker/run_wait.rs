@@ -19,14 +19,20 @@ pub struct RunWait {
 }
 
 impl Broker {
-    /// Reads the run for which a task of this name waits; `None` if it waits for none.
+    /// Reads the run for which a task of this name waits; `None` if it waits for none. The numbers
+    /// are its failures and losses: only tasks that were tried as often run together.
     pub async fn run_wait(
         &self,
         id: &TaskId,
         task: &str,
         by: &str,
+        tried: (u32, u32),
     ) -> Result<Option<RunWait>, BrokerError> {
-        let (keys, name, stored) = (self.keys(id.queue()), format!("{task}:{by}"), id.stored());
+        let name = match tried {
+            (0, 0) => format!("{task}:{by}"),
+            (failures, losses) => format!("{task}#{failures}:{losses}:{by}"),
+        };
+        let (keys, stored) = (self.keys(id.queue()), id.stored());
         let key = keys.of(&format!("gather:{name}"));
         let commands = vec![
             get(&["ZSCORE", &key, &stored]),

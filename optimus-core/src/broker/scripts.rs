@@ -190,7 +190,7 @@ scripts! {
         "task_born", "ready", "ready_again", "key_as_table", "task_bytes", "biz_key", "biz_end",
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_ref",
-        "after_end", "due_next", "permit", "gather_again",
+        "after_end", "due_next", "permit", "gather", "gather_again", "gather_drop",
     ] [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",

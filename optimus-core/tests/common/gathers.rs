@@ -25,6 +25,10 @@ pub(crate) fn gathered(at: u64, count: usize, gather: &Gather) -> Vec<Submission
     (0..count).map(|_| ready_at(at, job()).gathered(gather.clone())).collect()
 }
 
+fn name_of(key: &str) -> String {
+    if key.starts_with('#') { format!("job{key}") } else { format!("job:{key}") }
+}
+
 impl Bench {
     /// Submits a plain job that runs together with others.
     pub(crate) async fn add_gathered(&self, at: u64, gather: &Gather) -> TaskId {
@@ -44,9 +48,10 @@ impl Bench {
         id
     }
 
-    /// The tasks of a key with their scores, in ms after the start; -1 leads.
+    /// The tasks of a key with their scores, in ms after the start; -1 leads. A key such as
+    /// `#1:0:a` has those that have failed once.
     pub(crate) async fn gathering(&self, key: &str) -> Vec<(String, i64)> {
-        let key = self.key(&format!("gather:job:{key}"));
+        let key = self.key(&format!("gather:{}", name_of(key)));
         let found: Vec<(String, i64)> =
             self.raw(cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES")).await;
         let start = i64::try_from(START).expect("it is not late");
@@ -55,7 +60,7 @@ impl Bench {
 
     /// When the next run of a key is due, in ms after the start.
     pub(crate) async fn due_run(&self, key: &str) -> Option<u64> {
-        Some(self.score("gathers", &format!("job:{key}")).await? - START)
+        Some(self.score("gathers", &name_of(key)).await? - START)
     }
 
     /// Fails unless the key has exactly these tasks with these scores, and is due then.

@@ -36,6 +36,22 @@ async fn a_run_is_due_at_once_when_enough_calls_wait(bench: Bench) {
     assert_eq!(bench.claim(3, &worker, 1, 9).await.ids(), [one]);
 }
 
+async fn the_smallest_maximum_starts_a_run(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    bench.submit(0, &gathered(0, 4, &many_of("a"))).await;
+    assert_eq!(bench.due_run("a").await, Some(10_000));
+    bench.add_gathered(5, &three_of("a")).await;
+    assert_eq!(bench.due_run("a").await, Some(5));
+    bench.add_gathered(6, &three_of("a")).await;
+    assert_eq!(bench.due_run("a").await, Some(5), "it stays due");
+    assert_eq!(bench.claim(7, &worker, 1, 9).await.grants.len(), 1);
+    bench.answer_wakeup().await;
+    bench.add_gathered(8, &three_of("a")).await;
+    assert_eq!(bench.due_run("a").await, Some(15_007), "the run has begun");
+    assert!(!bench.answer_wakeup().await);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
 async fn calls_of_one_submit_and_of_other_keys_join_their_own_keys(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let mut tasks = gathered(0, 4, &three_of("a"));
@@ -156,6 +172,7 @@ async fn an_inspector_lists_all_that_wait(bench: Bench) {
 on_both! {
     calls_wait_for_the_time_of_the_first_and_one_of_them_leads,
     a_run_is_due_at_once_when_enough_calls_wait,
+    the_smallest_maximum_starts_a_run,
     calls_of_one_submit_and_of_other_keys_join_their_own_keys,
     one_task_of_a_key_leads_at_a_time,
     a_delayed_call_joins_when_it_is_due,

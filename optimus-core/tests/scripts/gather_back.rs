@@ -1,15 +1,19 @@
-//! Tasks of a run that come back: they join their key again, and the next run has them first.
+//! Tasks of a run that come back: those that were tried as often run together, apart from new ones.
 
 use optimus_core::{
-    Lease, TaskState, WorkerId,
+    Lease, TaskId, TaskState, WorkerId,
     broker::{FailureOutcome, Give},
 };
+use redis::cmd;
 
 use crate::{
     acts::{LEASE, failed, given, ms},
-    bench::Bench,
+    bench::{Bench, START},
     gathers::{gathered, many_of, three_of},
 };
+
+/// How long a task that comes back waits for others, if its run may have a thousand.
+const MOMENT: u64 = 131;
 
 /// A run of three that started 1 ms after the start.
 async fn run_of_three(bench: &Bench, worker: &WorkerId) -> Vec<Lease> {
@@ -19,7 +23,7 @@ async fn run_of_three(bench: &Bench, worker: &WorkerId) -> Vec<Lease> {
     run
 }
 
-async fn a_failed_run_is_retried_with_the_same_calls_first(bench: Bench) {
+async fn a_failed_run_is_retried_with_the_same_calls_and_no_new_one(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     let run = run_of_three(&bench, &worker).await;
     let retry = FailureOutcome::Retry(ms(20_000));
@@ -30,18 +34,20 @@ async fn a_failed_run_is_retried_with_the_same_calls_first(bench: Bench) {
     }
     let late = bench.add_gathered(15_000, &many_of("a")).await;
     assert!(bench.claim(20_002, &worker, 2, 9).await.grants.is_empty(), "they join first");
-    let of = |at| run.iter().map(move |lease| (&lease.id, at));
-    let all: Vec<_> = of(0).chain([(&late, 15_000)]).collect();
-    assert_eq!(bench.due_run("a").await, Some(20_002), "three are enough");
-    bench.assert_gathering("a", &all, Some(20_002)).await;
+    let failed: Vec<_> = run.iter().map(|lease| (&lease.id, 0)).collect();
+    bench.assert_gathering("#1:0:a", &failed, Some(20_002)).await;
+    bench.assert_gathering("a", &[(&late, 15_000)], Some(25_000)).await;
     let again = bench.claim(20_003, &worker, 3, 9).await;
     assert_eq!(again.grants[0].tries, (1, 0, 0));
     let again = crate::acts::Grants::leases(&again, &worker);
-    let others = bench.collect(20_004, &again[0], 2).await;
+    let others = bench.collect(20_004, &again[0], 999).await;
+    assert_eq!(others.grants.len(), 2);
     assert!(others.grants.iter().all(|grant| grant.tries == (1, 0, 0) && grant.id != late));
+    assert_eq!(bench.due_run("#1:0:a").await, None);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn calls_that_come_back_apart_wait_a_second_for_each_other(bench: Bench) {
+async fn calls_that_come_back_apart_wait_a_moment_for_each_other(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     bench.submit(0, &gathered(0, 4, &many_of("a"))).await;
     let run = bench.run_of(10_000, &worker, 1).await;
@@ -49,10 +55,13 @@ async fn calls_that_come_back_apart_wait_a_second_for_each_other(bench: Bench) {
         bench.fail(at, &[failed(lease, FailureOutcome::Retry(ms(5_000)))]).await;
     }
     assert!(bench.claim(15_001, &worker, 2, 9).await.grants.is_empty());
-    assert_eq!((bench.gathering("a").await.len(), bench.due_run("a").await), (1, Some(16_001)));
+    let at = 15_001 + MOMENT;
+    assert_eq!(bench.gathering("#1:0:a").await.len(), 1);
+    assert_eq!(bench.due_run("#1:0:a").await, Some(at));
     assert!(bench.claim(15_100, &worker, 3, 9).await.grants.is_empty());
-    assert_eq!((bench.gathering("a").await.len(), bench.due_run("a").await), (4, Some(16_001)));
-    assert_eq!(bench.run_of(16_001, &worker, 4).await.len(), 4);
+    assert_eq!(bench.gathering("#1:0:a").await.len(), 4);
+    assert_eq!(bench.due_run("#1:0:a").await, Some(at));
+    assert_eq!(bench.run_of(at, &worker, 4).await.len(), 4);
 }
 
 async fn a_run_that_failed_for_good_leaves_each_call_dead(bench: Bench) {
@@ -94,9 +103,9 @@ async fn a_run_that_snoozed_does_not_wait_for_its_whole_time_again(bench: Bench)
             .release(10_001, &run.iter().map(|lease| given(lease, give)).collect::<Vec<_>>())
             .await;
         assert!(bench.claim(13_001, &worker, 2, 9).await.grants.is_empty(), "{give:?}");
-        assert_eq!(bench.due_run("a").await, Some(14_001), "{give:?}");
+        assert_eq!(bench.due_run("a").await, Some(13_001 + MOMENT), "{give:?}");
         assert_eq!(bench.fsck_of_tasks().await, [""; 0], "{give:?}");
-        let again = bench.run_of(14_001, &worker, 3).await;
+        let again = bench.run_of(13_001 + MOMENT, &worker, 3).await;
         assert_eq!(again.len(), 4, "{give:?}");
         for lease in &run {
             let (failures, losses, _) = bench.tries(&lease.id).await;
@@ -125,7 +134,9 @@ async fn the_calls_of_a_lost_worker_gather_again(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn a_leader_that_is_lost_before_it_collected_joins_again(bench: Bench) {
+async fn a_leader_that_is_lost_before_it_collected_runs_apart_and_the_next_leads_at_once(
+    bench: Bench,
+) {
     let lost = bench.worker(0, "lost").await;
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     bench.submit(0, &gathered(0, 3, &three_of("a"))).await;
@@ -133,20 +144,74 @@ async fn a_leader_that_is_lost_before_it_collected_joins_again(bench: Bench) {
     bench.at(7_500).renew(&bench.queue, &worker, ms(90_000)).await.unwrap();
     let reaped = bench.at(15_000).reap(&bench.queue, &worker, LEASE, 128).await.unwrap();
     assert_eq!(reaped.tasks, 1);
-    let run = bench.run_of(15_002, &worker, 1).await;
-    assert_eq!(run.len(), 3);
-    assert!(run.iter().any(|lease| lease.id == leader.id));
+    assert_eq!(bench.due_run("a").await, Some(15_000));
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    let run = bench.run_of(15_000, &worker, 1).await;
+    assert_eq!(run.len(), 2);
+    assert!(run.iter().all(|lease| lease.id != leader.id));
+    assert_eq!(bench.gathering("#0:1:a").await, [(leader.id.stored(), 0)]);
+    let alone = bench.run_of(15_000 + MOMENT, &worker, 2).await;
+    assert_eq!(alone.iter().map(|lease| &lease.id).collect::<Vec<_>>(), [&leader.id]);
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn a_call_that_comes_back_alone_waits_a_second_for_others(bench: Bench) {
+async fn a_call_that_comes_back_alone_waits_a_moment_for_others(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     let id = bench.add_gathered(0, &many_of("a")).await;
     let leader = bench.take(10_000, &worker, 1).await;
     bench.fail(10_001, &[failed(&leader, FailureOutcome::Retry(ms(20_000)))]).await;
     assert!(bench.claim(30_002, &worker, 2, 9).await.grants.is_empty());
-    bench.assert_gathering("a", &[(&id, 0)], Some(31_002)).await;
-    assert_eq!(bench.take(31_002, &worker, 3).await.id, id);
+    bench.assert_gathering("#1:0:a", &[(&id, 0)], Some(30_002 + MOMENT)).await;
+    assert_eq!(bench.take(30_002 + MOMENT, &worker, 3).await.id, id);
+}
+
+async fn calls_that_were_tried_as_often_run_together_and_others_apart(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(90_000)).await;
+    bench.submit(0, &gathered(0, 3, &many_of("a"))).await;
+    let run = bench.run_of(10_000, &worker, 1).await;
+    let again = FailureOutcome::Retry(ms(1_000));
+    bench.fail(10_001, &[failed(&run[0], again)]).await;
+    assert!(bench.claim(12_000, &worker, 2, 9).await.grants.is_empty());
+    let twice = bench.run_of(13_000, &worker, 3).await;
+    assert_eq!(twice.len(), 1);
+    bench.fail(13_001, &[failed(&twice[0], again), failed(&run[1], again)]).await;
+    let snooze = given(&run[2], Give::Snooze(ms(1_000)));
+    bench.release(13_001, &[snooze]).await;
+    assert!(bench.claim(14_001, &worker, 4, 9).await.grants.is_empty());
+    for (key, lease) in [("#2:0:a", &run[0]), ("#1:0:a", &run[1]), ("a", &run[2])] {
+        bench.assert_gathering(key, &[(&lease.id, 0)], Some(14_001 + MOMENT)).await;
+    }
+}
+
+/// Lets the calls of a key wait with new ones, as programs did that had one key for both.
+async fn join_new_ones(bench: &Bench, ids: &[&TaskId]) {
+    for id in ids {
+        bench.raw::<()>(cmd("ZREM").arg(bench.key("gather:job#1:0:a")).arg(id.stored())).await;
+        let key = bench.key("gather:job:a");
+        bench.raw::<()>(cmd("ZADD").arg(key).arg(START).arg(id.stored())).await;
+    }
+    bench.raw::<()>(cmd("ZREM").arg(bench.key("gathers")).arg("job#1:0:a")).await;
+    let due = START + 20_000;
+    bench.raw::<()>(cmd("ZADD").arg(bench.key("gathers")).arg(due).arg("job:a")).await;
+}
+
+async fn calls_that_an_older_program_let_wait_with_new_ones_run_with_them(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(90_000)).await;
+    bench.submit(0, &gathered(0, 4, &many_of("a"))).await;
+    let run = bench.run_of(10_000, &worker, 1).await;
+    let again = FailureOutcome::Retry(ms(1_000));
+    bench.fail(10_001, &run.iter().map(|lease| failed(lease, again)).collect::<Vec<_>>()).await;
+    assert!(bench.claim(12_000, &worker, 2, 9).await.grants.is_empty());
+    let ids: Vec<_> = run.iter().map(|lease| &lease.id).collect();
+    join_new_ones(&bench, &ids).await;
+    let new = bench.add_gathered(12_001, &many_of("a")).await;
+    assert_eq!(bench.state(ids[1]).await, TaskState::Blocked);
+    bench.at(12_002).cancel(ids[1]).await.unwrap();
+    let run = bench.run_of(20_000, &worker, 3).await;
+    assert_eq!(run.len(), 4, "three that failed, and one that is new");
+    assert!(run.iter().any(|lease| lease.id == new));
+    assert_eq!((bench.gathering("a").await.len(), bench.due_run("a").await), (0, None));
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
 async fn a_call_that_the_next_loss_would_end_runs_alone(bench: Bench) {
@@ -188,14 +253,16 @@ async fn a_call_that_is_asked_to_stop_is_cancelled_and_the_run_goes_on(bench: Be
 }
 
 on_both! {
-    a_failed_run_is_retried_with_the_same_calls_first,
-    calls_that_come_back_apart_wait_a_second_for_each_other,
+    a_failed_run_is_retried_with_the_same_calls_and_no_new_one,
+    calls_that_come_back_apart_wait_a_moment_for_each_other,
     a_run_that_failed_for_good_leaves_each_call_dead,
     a_run_that_is_given_back_gathers_again,
     a_run_that_snoozed_does_not_wait_for_its_whole_time_again,
     the_calls_of_a_lost_worker_gather_again,
-    a_leader_that_is_lost_before_it_collected_joins_again,
-    a_call_that_comes_back_alone_waits_a_second_for_others,
+    a_leader_that_is_lost_before_it_collected_runs_apart_and_the_next_leads_at_once,
+    a_call_that_comes_back_alone_waits_a_moment_for_others,
+    calls_that_were_tried_as_often_run_together_and_others_apart,
+    calls_that_an_older_program_let_wait_with_new_ones_run_with_them,
     a_call_that_the_next_loss_would_end_runs_alone,
     a_call_that_is_asked_to_stop_is_cancelled_and_the_run_goes_on,
 }

@@ -86,7 +86,7 @@ async fn a_key_without_others_ends_with_the_one_that_led(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn the_next_leads_in_the_end_if_one_is_dead_with_its_worker(bench: Bench) {
+async fn the_next_leads_at_once_if_one_is_dead_with_its_worker(bench: Bench) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     let lost = bench.worker(0, "lost").await;
     let calls = (0..3).map(|_| ready_at(0, job().on_lost(OnLost::Dead)).gathered(three_of("a")));
@@ -95,7 +95,8 @@ async fn the_next_leads_in_the_end_if_one_is_dead_with_its_worker(bench: Bench) 
     bench.at(7_500).renew(&bench.queue, &worker, ms(90_000)).await.unwrap();
     bench.at(15_000).reap(&bench.queue, &worker, LEASE, 128).await.unwrap();
     assert_eq!(bench.state(&leader.id).await, TaskState::Dead);
-    let next = bench.take(15_001, &worker, 1).await;
+    assert_eq!(bench.due_run("a").await, Some(15_000));
+    let next = bench.take(15_000, &worker, 1).await;
     assert_ne!(next.id, leader.id);
     assert!(!bench.gathering("a").await.iter().any(|(id, _)| *id == leader.id.stored()));
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
@@ -108,5 +109,5 @@ on_both! {
     the_next_leads_at_once_if_one_was_asked_to_stop,
     one_that_is_given_back_unstarted_joins_the_others,
     a_key_without_others_ends_with_the_one_that_led,
-    the_next_leads_in_the_end_if_one_is_dead_with_its_worker,
+    the_next_leads_at_once_if_one_is_dead_with_its_worker,
 }

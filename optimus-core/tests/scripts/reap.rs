@@ -177,7 +177,10 @@ async fn a_task_may_be_marked_dead_by_its_first_loss(bench: Bench) {
         bench.wait(&id, "c").await;
         let lost = reap(&bench, over, 128).await.lost;
         let (worker, state) = (WorkerId::from_stored("lost"), TaskState::Dead);
-        assert_eq!(lost, [Lost { id: id.clone(), worker, task: Some(name), attempt: 1, state }]);
+        assert_eq!(
+            lost,
+            [Lost { id: id.clone(), worker, task: Some(name), attempt: 1, state, run: None }]
+        );
         assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 1, 0)));
         assert_eq!(bench.score("dead", &id.stored()).await, Some(START + over));
         assert!(bench.completions("c").await.contains(&format!("{} dead", id.stored())));

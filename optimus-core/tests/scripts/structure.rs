@@ -113,6 +113,7 @@ const DAMAGES_OF_GATHERS: &[(&str, &str)] = &[
     ("HINCRBY $meta blocked -1", "blocked tasks, lanes have"),
     ("HSET $meta needs 5", "older scripts would still change the queue"),
     ("ZREM $gather:job:led @led-1 @led-2 @led-3", "is in no state|leads no run|`gathers` has"),
+    ("HSET $tries @gathers 1:0:0", "its record states"),
 ];
 
 async fn each_damage_of_gathers_is_found(bench: Bench) {

@@ -16,9 +16,11 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let (templates, after) = (options::templates(model), options::after(model));
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (outcome(model), &model.output);
+    let gathers = model.options.gather.is_given;
+    let answers = if gathers { quote!(AnswersRun) } else { quote!(Answers) };
     let output = if model.options.keeps_result() {
         quote_spanned! {here(ty.span())=>
-            type Output = <__Answer as __optimus::Answers<#ty>>::Output;
+            type Output = <__Answer as __optimus::#answers<#ty>>::Output;
         }
     } else {
         quote!(
@@ -58,28 +60,51 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
 fn outcome(model: &Model) -> TokenStream {
     let ty = &model.output;
     let place = here(ty.span());
+    let gathers = model.options.gather.is_given;
+    let (returns, keeps) = (kind(model, "RETURNS"), kind(model, "KEEPS"));
     let mut tokens = quote_spanned! {place=>
         const _: () = __optimus::returns::<#ty>();
-        const __RETURNS: u8 = {
-            use __optimus::NotReturnable as _;
-            __optimus::ReturnKind::<#ty>::RETURNS
-        };
+        const __RETURNS: u8 = #returns;
     };
-    tokens.extend(if model.options.keeps_result() {
-        quote_spanned! {place=>
+    if model.options.keeps_result() {
+        tokens.extend(quote_spanned! {place=>
             const _: () = __optimus::Answer::<__RETURNS>::keeps::<#ty>();
-            const __KIND: u8 = {
-                use __optimus::NotReturnable as _;
-                __optimus::ReturnKind::<#ty>::KEEPS
-            };
+            const __KIND: u8 = #keeps;
             type __Answer = __optimus::Answer<__KIND>;
-        }
-    } else {
-        quote!(
-            type __Answer = __optimus::Answer<__RETURNS>;
-        )
-    });
+        });
+        return tokens;
+    }
+    tokens.extend(quote!(
+        type __Answer = __optimus::Answer<__RETURNS>;
+    ));
+    if !gathers {
+        tokens.extend(quote_spanned! {place=>
+            const _: () = {
+                use __optimus::NotReturnable as _;
+                __optimus::of_one_call(__optimus::ReturnKind::<#ty>::RETURNS_EACH);
+            };
+        });
+    }
     tokens
+}
+
+/// Generates the constant of this name of the function's result. A run may have a result for each
+/// call.
+fn kind(model: &Model, name: &str) -> TokenStream {
+    let (ty, one) = (&model.output, format_ident!("{name}"));
+    let place = here(ty.span());
+    let of = quote_spanned!(place=> __optimus::ReturnKind::<#ty>);
+    if !model.options.gather.is_given {
+        return quote_spanned! {place=> {
+            use __optimus::NotReturnable as _;
+            #of::#one
+        }};
+    }
+    let each = format_ident!("{name}_EACH");
+    quote_spanned! {place=> {
+        use __optimus::NotReturnable as _;
+        if #of::RETURNS_EACH == 0 { #of::#one } else { #of::#each }
+    }}
 }
 
 /// Generates one attempt: the parameters in their order, each from its source.
@@ -98,7 +123,11 @@ fn run(model: &Model) -> TokenStream {
         }
     });
     let ty = &model.output;
-    let answer = quote!(<__Answer as __optimus::Answers<#ty>>::of);
+    let answer = if gathers {
+        quote!(<__Answer as __optimus::AnswersRun<#ty>>::of_run)
+    } else {
+        quote!(<__Answer as __optimus::Answers<#ty>>::of)
+    };
     let answered = if model.sig.asyncness.is_some() {
         quote!(#answer(#body(#(#locals),*).await))
     } else {
@@ -112,13 +141,13 @@ fn run(model: &Model) -> TokenStream {
                 self,
                 __ctx: __optimus::Context,
             ) -> ::core::result::Result<Self::Output, __optimus::BoxError> {
-                Self::run_all(::std::vec![self], __ctx).await
+                Self::run_all(::std::vec![self], __ctx).await?.into_single()
             }
 
             async fn run_all(
                 __calls: ::std::vec::Vec<Self>,
                 __ctx: __optimus::Context,
-            ) -> ::core::result::Result<Self::Output, __optimus::BoxError> {
+            ) -> ::core::result::Result<__optimus::Each<Self::Output>, __optimus::BoxError> {
                 #(let #locals = #values;)*
                 #answered
             }

@@ -20,15 +20,24 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     if !records.is_empty() && view.meta("needs") < 6 {
         wrong.push("tasks run together, and older scripts would still change the queue".into());
     }
-    check_keys(view, &records, wrong);
+    let tries = view.pairs("tries");
+    let keys: BTreeMap<&str, String> = records
+        .iter()
+        .filter_map(|(id, record)| Some((&**id, key_of(record, tries.get(id))?)))
+        .collect();
+    check_keys(view, &keys, wrong);
     check_due(view, wrong);
-    check_ready(view, &records, wrong);
+    check_ready(view, &records, &keys, wrong);
 }
 
-/// The key that a record states.
-fn key_of(record: &TaskRecord) -> Option<String> {
-    let gather = record.gather.as_ref()?;
-    Some(format!("{}:{}", record.task, gather.by))
+/// The key that a record and its tries state.
+fn key_of(record: &TaskRecord, tries: Option<&String>) -> Option<String> {
+    let (gather, task) = (record.gather.as_ref()?, &record.task);
+    let tried = tries.map(|tries| tries.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"));
+    Some(match tried.filter(|tried| tried != "0:0") {
+        Some(tried) => format!("{task}#{tried}:{}", gather.by),
+        None => format!("{task}:{}", gather.by),
+    })
 }
 
 /// How many tasks wait in the key.
@@ -37,13 +46,13 @@ pub(super) fn waiting(view: &View<'_>, key: &str) -> u64 {
     members.values().filter(|at| *at != LEADS).count() as u64
 }
 
-fn check_keys(view: &View<'_>, records: &BTreeMap<String, TaskRecord>, wrong: &mut Vec<String>) {
+fn check_keys(view: &View<'_>, keys: &BTreeMap<&str, String>, wrong: &mut Vec<String>) {
     for key in view.owners("gather:") {
         let members = view.pairs(&format!("gather:{key}"));
         for (id, at) in &members {
-            let stated = records.get(id).and_then(key_of);
+            let stated = keys.get(&**id);
             // A task that led may have ended before it collected.
-            if at != LEADS && stated.as_deref() != Some(key) {
+            if at != LEADS && stated.is_none_or(|stated| stated != key) {
                 wrong.push(format!("{id} waits in {key:?}, and its record states {stated:?}"));
             }
         }
@@ -69,7 +78,12 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// A ready task leads the next run of its key, unless it must run alone.
-fn check_ready(view: &View<'_>, records: &BTreeMap<String, TaskRecord>, wrong: &mut Vec<String>) {
+fn check_ready(
+    view: &View<'_>,
+    records: &BTreeMap<String, TaskRecord>,
+    keys: &BTreeMap<&str, String>,
+    wrong: &mut Vec<String>,
+) {
     let (places, tries) = (places(view), view.pairs("tries"));
     for (id, record) in records {
         let place = places.get(id).map_or("", |places| &places[0]);
@@ -79,7 +93,7 @@ fn check_ready(view: &View<'_>, records: &BTreeMap<String, TaskRecord>, wrong: &
             .and_then(|tries| tries.split(':').nth(1)?.parse().ok())
             .unwrap_or_default();
         let is_alone = losses > 0 && losses + 1 >= record.max_losses;
-        let key = key_of(record).unwrap_or_default();
+        let key = keys.get(&**id).map_or("", String::as_str);
         let leads = view.pairs(&format!("gather:{key}")).get(id).is_some_and(|at| at == LEADS);
         if is_ready && !is_alone && !leads {
             wrong.push(format!("{id} is in {place} and leads no run of {key:?}"));

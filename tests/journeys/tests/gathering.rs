@@ -4,14 +4,14 @@ mod common;
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use common::{
     Bench, Double,
     digests::{
-        BAD, HOUR, LoggedWorker, SOON, Three, Way, become_all, done, event, hundred, short, submit,
-        three, tries,
+        BAD, HOUR, LoggedWorker, SOON, Three, Way, become_all, brief, done, event, hundred, short,
+        submit, three, tries,
     },
     view,
 };
@@ -19,8 +19,7 @@ use optimus_core::{
     BoxError, CancelAnswer, Context, Done, Due, Layer, Next, Reason, Task, TaskHandle, TaskState,
     group,
 };
-use optimus_testkit::{EachEvent, LogEvent, eventually};
-use tracing::{Level, subscriber::set_default};
+use optimus_testkit::eventually;
 
 /// Three calls of one user, in these ways.
 async fn run_of(bench: &Bench, user: &str, ways: [Way; 3]) -> Vec<TaskHandle<Vec<u64>>> {
@@ -145,8 +144,11 @@ on_both! {
         let calls = retries.map(|max| three("ann", max.into(), Way::Fails).max_retry(max));
         let handles = submit(&bench, calls).await;
         become_all(&handles[..1], TaskState::Dead).await;
-        assert_eq!(done(&submit(&bench, [three("ann", 9, Way::Plain)]).await[0]).await.len(), 3);
-        become_all(&handles[1..], TaskState::Success).await;
+        let late = submit(&bench, [three("ann", 9, Way::Plain)]).await;
+        for handle in &handles[1..] {
+            assert_eq!(done(handle).await, [5, 5], "no new call joins those that failed");
+        }
+        become_all(&late, TaskState::Blocked).await;
         assert_eq!(tries(&bench, handles[0].id()).await, (1, 0));
         logged.worker.stop().await;
     }
@@ -175,9 +177,7 @@ on_both! {
         let calls = [BAD, 2, 3].map(|number| three("bob", number, Way::Plain));
         let handles = submit(&bench, calls).await;
         common::died_of(&handles[0], Reason::Undecodable).await;
-        // The others wait until they are enough, or their own time has come.
-        drop(submit(&bench, [three("bob", 4, Way::Plain)]).await);
-        assert_eq!(done(&handles[1]).await, [2, 3, 4]);
+        assert_eq!(done(&handles[1]).await, [2, 3], "the others do not wait for their own time");
         logged.worker.stop().await;
     }
 
@@ -220,8 +220,7 @@ on_both! {
         assert_eq!(handles[1].cancel().await.unwrap(), CancelAnswer::AskedToStop);
         logged.gate.open.hit();
         become_all(&handles[1..2], TaskState::Cancelled).await;
-        drop(submit(&bench, [three("ann", 4, Way::Plain)]).await);
-        assert_eq!(done(&handles[0]).await, [1, 3, 4]);
+        assert_eq!(done(&handles[0]).await, [1, 3]);
         logged.worker.stop().await;
     }
 
@@ -243,6 +242,22 @@ on_both! {
         for handle in &submit(&bench, calls).await {
             common::died_of(handle, Reason::TimedOut).await;
         }
+        logged.worker.stop().await;
+    }
+
+    async fn calls_whose_time_passes_while_they_run_do_not_expire(bench: Bench) {
+        let (logged, begun) = (LoggedWorker::of(&bench), Instant::now());
+        let time = Duration::from_millis(2_500);
+        let ways = [Way::Waits, Way::Fails, Way::Plain];
+        let calls = (1..).zip(ways).map(|(number, way)| brief(number, way).expires_in(time));
+        let handles = submit(&bench, calls).await;
+        logged.gate.began.wait_for(1).await;
+        eventually("their time has passed", SOON, async || begun.elapsed() > time).await;
+        logged.gate.open.hit();
+        for handle in &handles {
+            assert_eq!(done(handle).await, [1, 2, 3]);
+        }
+        assert_eq!(logged.log.lines(), ["ann#1: [1, 2, 3]", "ann#2: [1, 2, 3]"]);
         logged.worker.stop().await;
     }
 
@@ -289,34 +304,6 @@ on_both! {
         assert_eq!(done(&submit(&bench, calls).await[2]).await, [1, 2, 3]);
         logged.worker.stop().await;
     }
-}
-
-#[tokio::test]
-async fn one_line_is_logged_for_a_run() {
-    let lines: Arc<Mutex<Vec<LogEvent>>> = Arc::default();
-    let kept = lines.clone();
-    let keep = move |event: LogEvent| kept.lock().unwrap().push(event);
-    let _default = set_default(EachEvent::new(keep).of("optimus").at(Level::DEBUG));
-    let of_runs = || -> Vec<LogEvent> {
-        let lines = lines.lock().unwrap();
-        lines.iter().filter(|line| line.target == "optimus::task").cloned().collect()
-    };
-    let bench = Bench::on_memory().await;
-    let logged = LoggedWorker::of(&bench);
-    let handles = run_of(&bench, "ann", [Way::Plain; 3]).await;
-    become_all(&handles, TaskState::Success).await;
-    eventually("the run is logged", SOON, async || !of_runs().is_empty()).await;
-    let calls = [BAD, 2, 3, 4].map(|number| three("bob", number, Way::Dies).max_retry(0));
-    let handles = submit(&bench, calls).await;
-    become_all(&handles, TaskState::Dead).await;
-    eventually("all ends are logged", SOON, async || of_runs().len() >= 3).await;
-    logged.worker.stop().await;
-    let mut texts: Vec<String> = of_runs()
-        .iter()
-        .map(|line| format!("{} {} {}", line.get("outcome"), line.get("task"), line.get("calls")))
-        .collect();
-    texts.sort();
-    assert_eq!(texts, ["dead three 1", "dead three 3", "success three 3"]);
 }
 
 /// Counts the attempts that it wraps.

@@ -10,7 +10,7 @@ use common::{
     orders::Log,
 };
 use optimus_core::{Reason, TaskState};
-use optimus_testkit::{FaultProxy, Proc, eventually};
+use optimus_testkit::{FaultProxy, Hold, Proc, Way as Direction, eventually};
 
 const CALLS: u64 = 3_000;
 
@@ -107,4 +107,47 @@ async fn no_call_is_lost_while_answers_are() {
     let left = near.client.inspector().counts("default").await.unwrap();
     assert_eq!((left.blocked, left.working, left.ready), (0, 0, 0), "{left:?}");
     logged.worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn the_calls_of_a_run_that_blocks_its_thread_time_out_together() {
+    let bench = Bench::on_redis().await;
+    let hold = Hold::new();
+    let logged = LoggedWorker::with(&bench, |builder| builder.data(hold.clone()));
+    let ways = [Way::Blocks, Way::Plain, Way::Plain];
+    let soon = std::time::Duration::from_millis(300);
+    let calls = (1..).zip(ways).map(|(number, way)| three("ann", number, way));
+    let calls = calls.map(|call| call.timeout(soon).max_retry(0));
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    for handle in &handles {
+        common::died_of(handle, Reason::TimedOut).await;
+    }
+    assert_eq!(logged.log.lines(), ["ann#1: [1, 2, 3]"]);
+    hold.release();
+    logged.worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_lease_is_lost_runs_elsewhere_and_its_late_end_changes_nothing() {
+    let near = Bench::on_redis().await;
+    let proxy = FaultProxy::start(&near.url()).await;
+    let far = Bench::shared(&proxy.url(), near.namespace()).await;
+    let cut_off = LoggedWorker::of(&far);
+    let calls = (1..=3).map(|number| three("ann", number, Way::Waits));
+    let handles = near.client.submit_all(calls).await.unwrap();
+    cut_off.gate.began.wait_for(1).await;
+    become_all(&handles, TaskState::Working).await;
+    proxy.black_hole(Direction::Both);
+    let next = LoggedWorker::of(&near);
+    next.gate.began.wait_for(1).await;
+    cut_off.gate.open.hit();
+    proxy.pass();
+    cut_off.worker.stop().await;
+    assert_eq!(handles[1].status().await.unwrap(), TaskState::Working, "the next worker has it");
+    next.gate.open.hit();
+    for handle in &handles {
+        assert_eq!(done(handle).await, [1, 2, 3]);
+    }
+    assert_eq!(next.log.lines(), ["ann#2: [1, 2, 3]"]);
+    next.worker.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::{Backoff, BoxError, Context, Task, TaskOptions};
+use optimus_core::{Backoff, BoxError, Context, Each, Task, TaskOptions};
 use optimus_testkit::history::How;
 use serde::{Deserialize, Serialize};
 
@@ -46,10 +46,10 @@ impl Task for Gathered {
     }
 
     async fn run(self, ctx: Context) -> Result<u64, BoxError> {
-        Self::run_all(vec![self], ctx).await
+        Self::run_all(vec![self], ctx).await?.into_single()
     }
 
-    async fn run_all(calls: Vec<Self>, ctx: Context) -> Result<u64, BoxError> {
+    async fn run_all(calls: Vec<Self>, ctx: Context) -> Result<Each<u64>, BoxError> {
         // The attempt is that of the first call, so the history does not compare attempts.
         let begin = |call: &Self| Run::begin_as(call.number, call.id.clone(), 1, &ctx);
         let runs: Vec<Run> = calls.iter().map(begin).collect();
@@ -66,6 +66,6 @@ impl Task for Gathered {
         for run in runs {
             run.end(if fails { How::Failed } else { How::Ok });
         }
-        if fails { Err("asked to fail".into()) } else { Ok(ctx.fence()) }
+        if fails { Err("asked to fail".into()) } else { Ok(Each::same(ctx.fence())) }
     }
 }

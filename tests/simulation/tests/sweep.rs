@@ -93,7 +93,7 @@ scenes! {
 /// a read that was refused, so that its refusal ends the script. The next one needs a task that
 /// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
 /// of several reports of which the lease of one belongs to another worker. The next two need a task
-/// that leads a run of which it is the only one, and that is Dead because its worker was lost. The
+/// that led a run and has ended, and that a program of an older version has left in its key. The
 /// others need a worker with one slot, and a task with a limit that returns nothing and for which
 /// no client waits; and the last one a call of more successes than there are tasks for which others
 /// wait.

@@ -44,6 +44,21 @@ async fn two_lists(users: Vec<u64>, events: Vec<Event>) {
 }
 
 #[optimus::task(gather = "10s | 500")]
+async fn one_value_and_a_list(day: u32, events: Vec<Event>) {
+    let _ = (day, events);
+}
+
+#[optimus::task(gather = "10s | 500")]
+async fn slice(events: &[Event]) {
+    let _ = events;
+}
+
+#[optimus::task]
+async fn a_result_for_each_of_none(events: Vec<Event>) -> Result<optimus::Each<u64>, String> {
+    Ok(events.iter().map(|event| event.user).collect())
+}
+
+#[optimus::task(gather = "10s | 500")]
 async fn borrows(texts: Vec<&str>) {
     let _ = texts;
 }

@@ -1,6 +1,6 @@
 //! Calls that are gathered: each passes one value, and the function takes the list of them.
 
-use optimus::{BoxError, Context, Submit, Task, TaskRecord, Worker};
+use optimus::{BoxError, Context, Each, Submit, Task, TaskRecord, Worker};
 
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Event {
@@ -44,6 +44,29 @@ macro_rules! of {
 
 of!(Vec<u8>);
 
+/// A result for each call. The run itself does not fail.
+#[optimus::task(gather = "1s | 10")]
+async fn half(numbers: Vec<u64>) -> Each<u64> {
+    let half = |n: u64| if n % 2 == 0 { Ok(n / 2) } else { Err("it is odd") };
+    numbers.into_iter().map(half).collect()
+}
+
+type Lengths = Result<Each<usize>, BoxError>;
+
+/// A plain function, and an alias.
+#[optimus::task(gather = "1s | 10")]
+fn length(texts: Vec<String>) -> Lengths {
+    Ok(texts.iter().map(String::len).collect())
+}
+
+/// Nobody reads the results, but each call ends by itself.
+struct Unread;
+
+#[optimus::task(gather = "1s | 10", result_ttl = 0)]
+async fn unread(numbers: Vec<u64>) -> Result<Each<Unread>, BoxError> {
+    Ok(numbers.into_iter().map(|n| if n > 0 { Ok(Unread) } else { Err("zero") }).collect())
+}
+
 fn gather(call: impl Submit) -> optimus::Gather {
     let record = call.into_submission().unwrap().stored();
     TaskRecord::decode(record).unwrap().gather.expect("it is gathered")
@@ -68,6 +91,13 @@ async fn main() {
     assert_eq!(gather(from_macro(1)).max, 10);
 
     assert_eq!(digest(event.clone()).perform_inline().await.unwrap(), 1);
+    assert_eq!(half(8).perform_inline().await.unwrap(), 4);
+    assert_eq!(half(7).perform_inline().await.unwrap_err().to_string(), "it is odd");
+    assert_eq!(length("four".into()).perform_inline().await.unwrap(), 4);
+    unread(1).perform_inline().await.unwrap();
+    assert_eq!(unread(0).perform_inline().await.unwrap_err().to_string(), "zero");
+    let own = half_body(vec![2, 3]).await.into_results();
+    assert_eq!((own.len(), *own[0].as_ref().unwrap()), (2, 1));
     let events = vec![event; 3];
     let worker = Worker::builder("memory://gather").only_named_tasks().task(digest).task(greet);
     drop(worker.build().unwrap());

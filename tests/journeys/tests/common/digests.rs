@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use optimus_core::{
-    Backoff, BoxError, Call, Context, DataKey, Snooze, Task, TaskHandle, TaskId, TaskOptions,
+    Backoff, BoxError, Call, Context, DataKey, Each, Snooze, Task, TaskHandle, TaskId, TaskOptions,
     TaskState,
 };
-use optimus_testkit::eventually;
+use optimus_testkit::{Hold, eventually};
 use optimus_worker::WorkerBuilder;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
@@ -33,6 +33,8 @@ pub enum Way {
     Snoozes,
     /// It does not return, and does not notice that it should.
     Hangs,
+    /// It blocks its thread until the test releases it.
+    Blocks,
     /// It kills the process.
     Kills,
 }
@@ -76,6 +78,7 @@ async fn digest(events: Vec<Event>, ctx: &Context) -> Result<Vec<u64>, BoxError>
                 return Err(Snooze::new(Duration::from_millis(50)).into());
             }
             Way::Hangs => std::future::pending().await,
+            Way::Blocks => ctx.data::<Hold>().unwrap().keep_thread(),
             Way::Kills => std::process::abort(),
             _ => {}
         }
@@ -106,11 +109,11 @@ macro_rules! gathered {
             }
 
             async fn run(self, ctx: Context) -> Result<Vec<u64>, BoxError> {
-                Self::run_all(vec![self], ctx).await
+                Self::run_all(vec![self], ctx).await?.into_single()
             }
 
-            async fn run_all(calls: Vec<Self>, ctx: Context) -> Result<Vec<u64>, BoxError> {
-                digest(calls.into_iter().map(|call| call.0).collect(), &ctx).await
+            async fn run_all(calls: Vec<Self>, ctx: Context) -> Result<Each<Vec<u64>>, BoxError> {
+                digest(calls.into_iter().map(|call| call.0).collect(), &ctx).await.map(Each::same)
             }
         }
     };
@@ -118,10 +121,50 @@ macro_rules! gathered {
 
 // Runs once three calls wait.
 gathered!(Three "three" HOUR, 3);
+// The same, and the calls may expire soon.
+gathered!(Brief "brief" Duration::from_secs(2), 3);
 // Runs soon after its first call.
 gathered!(Short "short" Duration::from_millis(150), 10_000);
 // Runs once a hundred calls wait, or after a while.
 gathered!(Hundred "hundred" Duration::from_millis(500), 100);
+
+/// Its runs have a result for each call, and fail those that must fail. They run once three wait.
+#[derive(Serialize, Deserialize)]
+pub struct Apart(pub Event);
+
+impl Task for Apart {
+    const NAME: &'static str = "apart";
+    type Output = u64;
+
+    fn options() -> TaskOptions {
+        let backoff = Backoff::Fixed { wait: Duration::from_millis(20), jitter: 0.0 };
+        TaskOptions::new().gather(HOUR, 3).backoff(backoff)
+    }
+
+    fn by(&self) -> Option<String> {
+        Some(self.0.user.clone())
+    }
+
+    async fn run(self, ctx: Context) -> Result<u64, BoxError> {
+        Self::run_all(vec![self], ctx).await?.into_single()
+    }
+
+    async fn run_all(calls: Vec<Self>, ctx: Context) -> Result<Each<u64>, BoxError> {
+        let log: Log = ctx.data().unwrap();
+        let numbers: Vec<u64> = calls.iter().map(|call| call.0.number).collect();
+        log.add(format!("{}#{}: {numbers:?}", calls[0].0.user, ctx.attempt()));
+        let result = |Self(event): Self| match event.way {
+            Way::Fails if ctx.attempt() == 1 => Err("not yet"),
+            Way::Dies => Err("never"),
+            _ => Ok(10 * event.number),
+        };
+        Ok(calls.into_iter().map(result).collect())
+    }
+}
+
+pub fn apart(number: u64, way: Way) -> Call<Apart> {
+    Apart(event("ann", number, way)).call()
+}
 
 pub fn event(user: &str, number: u64, way: Way) -> Event {
     Event { user: user.to_owned(), number, way }
@@ -129,6 +172,10 @@ pub fn event(user: &str, number: u64, way: Way) -> Event {
 
 pub fn three(user: &str, number: u64, way: Way) -> Call<Three> {
     Three(event(user, number, way)).call()
+}
+
+pub fn brief(number: u64, way: Way) -> Call<Brief> {
+    Brief(event("ann", number, way)).call()
 }
 
 pub fn short(user: &str, number: u64) -> Call<Short> {
@@ -172,7 +219,8 @@ impl LoggedWorker {
 
 pub fn builder(bench: &Bench, log: &Log, gate: &Gate) -> WorkerBuilder {
     let builder = bench.worker().task_type::<Three>().task_type::<Short>().task_type::<Hundred>();
-    builder.task_type::<Double>().data(log.clone()).data(gate.clone())
+    let builder = builder.task_type::<Apart>().task_type::<Brief>().task_type::<Double>();
+    builder.data(log.clone()).data(gate.clone())
 }
 
 /// Submits the calls of a run, one after the other.

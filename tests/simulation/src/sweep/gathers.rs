@@ -202,8 +202,11 @@ async fn come_back(hand: &mut Hand<'_>) {
     let leaders = hand.claim(9).await;
     sleep(LOOKS_AFTER).await;
     drop(hand.claim(9).await);
+    // While a new call waits, those that have failed once fail again.
+    hand.submit("d", 1).await;
     let run = hand.run(leaders, 2).await;
-    hand.complete(&run).await;
+    hand.fail(&run, FailureOutcome::Retry(ms(10))).await;
+    hand.drain().await;
 }
 
 /// An operator removes a call that waits, and two that lead.

@@ -1,0 +1,88 @@
+//! Decides how the calls of a run are reported whose handler returned a result for each of them:
+//! [`decide`].
+
+use optimus_core::{
+    CallOutput, OnLost, RunError,
+    broker::{Failure, FailureOutcome},
+    miscounted,
+};
+
+use crate::{
+    attempts::{Attempt, Stop},
+    decide_outcome::{self, Decision, Report},
+    run_outcome::{self, CallOf},
+    success,
+};
+
+/// Returns what is reported of the attempt that leads, and with it of the others. `None` if the
+/// lease of the one that leads is lost, and its own result is an error.
+pub(crate) fn decide(
+    leader: &Attempt,
+    results: &mut [CallOutput],
+    random: f64,
+) -> Option<Decision> {
+    let calls: Vec<CallOf<'_>> = run_outcome::calls(leader).collect();
+    if calls.len() != results.len() {
+        let problem = RunError::Failed(miscounted(calls.len(), results.len()).into());
+        return Some(decide_outcome::of_error(leader, &problem, random));
+    }
+    let stop = leader.stopped().map(|(why, _)| why);
+    let mut decisions: Vec<_> = calls
+        .iter()
+        .zip(results)
+        .map(|(call, result)| of_result(call, result, stop, random))
+        .collect();
+    pause_once(&mut decisions);
+    let followers = decisions.split_off(1);
+    let first = decisions.pop().flatten()?;
+    Some(Decision { followers: Some(followers), ..first })
+}
+
+/// Returns what is reported of one call. The calls that fail have the same wait, so that they run
+/// together again.
+fn of_result(
+    call: &Attempt,
+    result: &mut CallOutput,
+    stop: Option<Stop>,
+    random: f64,
+) -> Option<Decision> {
+    let report = match (result, stop) {
+        (Ok(bytes), _) => success::of_one(call, bytes.take()),
+        (Err(_), Some(Stop::Lost)) => return None,
+        (Err(_), Some(Stop::Cancelled)) => decide_outcome::cancelled(call),
+        (Err(_), Some(Stop::Shutdown | Stop::Uncertain)) if call.facts.on_lost == OnLost::Retry => {
+            decide_outcome::interrupted(call)
+        }
+        (Err(problem), _) => {
+            let mut decision = decide_outcome::of_error(call, problem, random);
+            keep_own_retries(call, &mut decision.report);
+            return Some(decision);
+        }
+    };
+    Some(report.into())
+}
+
+/// The one that leads is retried for the others of a failed run, but here it fails alone.
+fn keep_own_retries(call: &Attempt, report: &mut Report) {
+    if let Report::Fail(Failure { outcome, .. }) = report
+        && matches!(outcome, FailureOutcome::Retry(_))
+        && !decide_outcome::has_retries_left(&call.facts)
+    {
+        *outcome = FailureOutcome::Dead;
+    }
+}
+
+/// Several calls may ask for a pause of the same gate: one is enough.
+fn pause_once(decisions: &mut [Option<Decision>]) {
+    let mut shut =
+        decisions.iter_mut().flatten().filter_map(|decision| match &mut decision.report {
+            Report::Fail(failure) => failure.shut.is_some().then_some(failure),
+            Report::Complete(_) | Report::Release(_) => None,
+        });
+    shut.next();
+    shut.for_each(|failure| failure.shut = None);
+}
+
+#[cfg(test)]
+#[path = "each_call_tests.rs"]
+mod tests;
