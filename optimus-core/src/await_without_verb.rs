@@ -1,16 +1,19 @@
 //! What the compiler says if a call, a flow, a group or a handle is awaited without a verb.
 //!
 //! Each of these types is a future only if a trait holds that is never implemented, so that the
-//! compiler explains what to do. The bound is on another type than the one that is awaited, because
-//! for that one the compiler would only report that it is not a future.
+//! compiler explains what to do. The bound is on a tuple of the type that is awaited, because for
+//! the type itself the compiler would only report that it is not a future. The future returns what
+//! the verb would, so that the compiler reports no second error at a `?`.
 
 use std::{
-    convert::Infallible,
     pin::Pin,
     task::{self, Poll},
 };
 
+use serde_json::Value;
+
 use crate::{
+    Error,
     call::Call,
     call_submit::ErasedCall,
     client::{FlowHandle, GroupHandle, TaskHandle},
@@ -18,14 +21,6 @@ use crate::{
     group_calls::Group,
     task::Task,
 };
-
-/// What a verb has not submitted.
-#[doc(hidden)]
-pub struct NotSubmitted;
-
-/// What was submitted, and is not awaited by itself.
-#[doc(hidden)]
-pub struct NotAFuture;
 
 /// Never implemented; see the top of this file.
 #[doc(hidden)]
@@ -36,8 +31,8 @@ pub struct NotAFuture;
             `.perform_at(time).await`",
     note = "to run it here, without a queue, write `.perform_inline().await`"
 )]
-pub trait Awaited<T> {
-    fn never() -> Poll<Infallible>;
+pub trait Awaited {
+    fn never<T>() -> Poll<T>;
 }
 
 /// Never implemented; see the top of this file.
@@ -47,8 +42,8 @@ pub trait Awaited<T> {
     label = "awaited without a verb",
     note = "to submit it, write `client.submit(call).await`, or `client.submit_all(calls).await`"
 )]
-pub trait AwaitedErased<T> {
-    fn never() -> Poll<Infallible>;
+pub trait AwaitedErased {
+    fn never<T>() -> Poll<T>;
 }
 
 /// Never implemented; see the top of this file.
@@ -59,8 +54,8 @@ pub trait AwaitedErased<T> {
     note = "to submit it, write `.perform_async().await` or `client.submit_flow(flow).await`; then \
             `.result().await` waits for its end"
 )]
-pub trait AwaitedFlow<T> {
-    fn never() -> Poll<Infallible>;
+pub trait AwaitedFlow {
+    fn never<T>() -> Poll<T>;
 }
 
 /// Never implemented; see the top of this file.
@@ -71,8 +66,8 @@ pub trait AwaitedFlow<T> {
     note = "to submit it, write `.perform_async().await` or `client.submit_group(group).await`; \
             then `.results().await` waits for the ends of its members"
 )]
-pub trait AwaitedGroup<T> {
-    fn never() -> Poll<Infallible>;
+pub trait AwaitedGroup {
+    fn never<T>() -> Poll<T>;
 }
 
 /// Never implemented; see the top of this file.
@@ -82,8 +77,8 @@ pub trait AwaitedGroup<T> {
     label = "awaited without a verb",
     note = "to wait for the end, write `.result().await`, or `.result_within(timeout).await`"
 )]
-pub trait AwaitedHandle<T> {
-    fn never() -> Poll<Infallible>;
+pub trait AwaitedHandle {
+    fn never<T>() -> Poll<T>;
 }
 
 /// Never implemented; see the top of this file.
@@ -94,43 +89,44 @@ pub trait AwaitedHandle<T> {
     note = "to wait for the ends of the members, write `.results().await`; `.ends().await` reads \
             many results in pages"
 )]
-pub trait AwaitedGroupHandle<T> {
-    fn never() -> Poll<Infallible>;
+pub trait AwaitedGroupHandle {
+    fn never<T>() -> Poll<T>;
 }
 
 macro_rules! never_a_future {
-    ($([$($generics:tt)*] $type:ty: $by:ty: $awaited:ident<$of:ty>;)*) => {
+    ($([$($generics:tt)*] $type:ty: $awaited:ident => $output:ty;)*) => {
         $(#[doc(hidden)]
         impl<$($generics)*> Future for $type
         where
-            $by: $awaited<$of>,
+            ($type,): $awaited,
         {
-            type Output = Infallible;
+            type Output = Result<$output, Error>;
 
-            fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Infallible> {
-                <$by as $awaited<$of>>::never()
+            fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Self::Output> {
+                <($type,) as $awaited>::never()
             }
         })*
     };
 }
 
 never_a_future! {
-    [T: Task, In] Call<T, In>: NotSubmitted: Awaited<(T, In)>;
-    [Out, In] Flow<'_, Out, In>: NotSubmitted: AwaitedFlow<(Out, In)>;
-    [T, In] Group<'_, T, In>: NotSubmitted: AwaitedGroup<(T, In)>;
-    [T] TaskHandle<T>: NotAFuture: AwaitedHandle<T>;
-    [T] FlowHandle<T>: NotAFuture: AwaitedHandle<T>;
-    [T] GroupHandle<T>: NotAFuture: AwaitedGroupHandle<T>;
+    [T: Task, In] Call<T, In>: Awaited => TaskHandle<T::Output>;
+    ['a, Out, In] Flow<'a, Out, In>: AwaitedFlow => FlowHandle<Out>;
+    ['a, T, In] Group<'a, T, In>: AwaitedGroup => GroupHandle<T>;
+    [T] TaskHandle<T>: AwaitedHandle => T;
+    [T] FlowHandle<T>: AwaitedHandle => T;
+    [T] GroupHandle<T>: AwaitedGroupHandle => Vec<T>;
 }
 
+// The compiler checks a bound without parameters and lifetimes early.
 #[doc(hidden)]
 impl Future for ErasedCall
 where
-    for<'a> NotSubmitted: AwaitedErased<&'a ()>,
+    for<'a> (&'a ErasedCall,): AwaitedErased,
 {
-    type Output = Infallible;
+    type Output = Result<TaskHandle<Value>, Error>;
 
-    fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Infallible> {
-        <NotSubmitted as AwaitedErased<&()>>::never()
+    fn poll(self: Pin<&mut Self>, _: &mut task::Context<'_>) -> Poll<Self::Output> {
+        <(&ErasedCall,) as AwaitedErased>::never()
     }
 }

@@ -1,6 +1,6 @@
 //! A task with its arguments and options, not yet submitted: [`Call`].
 
-use std::{marker::PhantomData, time::Duration};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use crate::{
     Error,
@@ -20,7 +20,7 @@ use crate::{
 /// A `Call<T, Takes<R>>` is a step of a [flow](crate::Flow): one of its arguments is the result `R`
 /// of the step before it. It has the same options, but only a flow can submit it.
 #[must_use = "a call does nothing until a verb submits it, such as `.perform_async().await`"]
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Call<T: Task, In = NoInput> {
     pub(crate) arguments: Arguments<T>,
     pub(crate) options: CallOptions,
@@ -94,9 +94,10 @@ impl<T: Task, In> Call<T, In> {
 
     /// Sets the biz id. Calls with the same biz id are one task until that task has succeeded. The
     /// id is unique per task name and queue. A running task holds its biz id, so a task that
-    /// submits itself needs another one.
-    pub fn biz_id(mut self, biz_id: impl Into<String>) -> Self {
-        self.options.biz_id = Some(biz_id.into());
+    /// submits itself needs another one. It is a text, a number or anything else that can be
+    /// printed.
+    pub fn biz_id(mut self, biz_id: impl fmt::Display) -> Self {
+        self.options.biz_id = Some(biz_id.to_string());
         self
     }
 
@@ -140,8 +141,8 @@ impl<T: Task, In> Call<T, In> {
     ///
     /// A task with a delay takes its place when it is due. The key has 1 to 512 bytes and no
     /// control characters; another key is refused at submit with [`Error::is_invalid`].
-    pub fn lane(mut self, key: impl Into<String>) -> Self {
-        self.options.lane = Some(key.into());
+    pub fn lane(mut self, key: impl fmt::Display) -> Self {
+        self.options.lane = Some(key.to_string());
         self
     }
 
@@ -182,8 +183,8 @@ impl<T: Task, In> Call<T, In> {
     /// Sets the key by which the call is gathered: only calls of one key run together. The
     /// definition must [gather](crate::TaskOptions::gather) its calls. The key has 1 to 512 bytes
     /// and no control characters; another key is refused at submit with [`Error::is_invalid`].
-    pub fn by(mut self, key: impl Into<String>) -> Self {
-        self.options.by = Some(key.into());
+    pub fn by(mut self, key: impl fmt::Display) -> Self {
+        self.options.by = Some(key.to_string());
         self
     }
 

@@ -56,16 +56,10 @@ impl<T: Task, In> Call<T, In> {
         options: &TaskOptions,
         biz_id: Option<&str>,
     ) -> Result<Option<After>, Error> {
-        let named = match &self.arguments {
-            Arguments::All(task) => biz_id.map_or_else(Vec::new, |biz_id| task.after(biz_id)),
-            Arguments::Part(_) if T::TEMPLATES.contains(&"after") => {
-                return Err(Error::invalid(format!(
-                    "task {:?}: its definition names tasks that it waits for, so it can't take the \
-                     result of another one; write a task for the step that calls the same code",
-                    T::NAME
-                )));
-            }
-            Arguments::Part(_) => Vec::new(),
+        let named = match (&self.arguments, biz_id) {
+            (_, None) => Vec::new(),
+            (Arguments::All(task), Some(biz_id)) => task.after(biz_id),
+            (Arguments::Part(_), Some(biz_id)) => T::after_biz_id(biz_id),
         };
         let named = named.into_iter().map(IntoPrerequisite::into_prerequisite);
         let all = named.chain(self.prerequisites.iter().cloned()).collect::<Result<Vec<_>, _>>();

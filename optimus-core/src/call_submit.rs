@@ -10,7 +10,7 @@ use crate::{
     id::{QueueName, TaskId},
     lane::Lane,
     limit::TaskLimit,
-    parameter::{Arguments, Part},
+    parameter::Arguments,
     submission::Submission,
     task::Task,
 };
@@ -62,7 +62,7 @@ impl<T: Task, In> Call<T, In> {
             Arguments::All(task) => {
                 arguments::encode(task).map_err(|problem| format!("arguments as JSON: {problem}"))
             }
-            Arguments::Part(Part(payload)) => payload.clone(),
+            Arguments::Part(part) => part.json(),
         };
         let payload =
             payload.map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
@@ -88,7 +88,7 @@ impl<T: Task, In> Call<T, In> {
     }
 
     /// Returns the value that the call sets, or else the one that the definition makes of the
-    /// arguments. The definition can't make one while an argument is not known.
+    /// arguments, as far as they are known.
     fn filled(
         &self,
         option: &str,
@@ -98,14 +98,7 @@ impl<T: Task, In> Call<T, In> {
         match &self.arguments {
             _ if given.is_some() => Ok(given.cloned()),
             Arguments::All(task) => Ok(template(task)),
-            Arguments::Part(_) if T::TEMPLATES.contains(&option) => Err(Error::invalid(format!(
-                "task {:?}: its {option} is made of its arguments, and one of them is the result \
-                 of another task, which is not known yet; set .{option}(…) on the step, as in \
-                 step!({}(…).{option}(…))",
-                T::NAME,
-                T::NAME
-            ))),
-            Arguments::Part(_) => Ok(None),
+            Arguments::Part(part) => part.fill::<T>(option),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     group_details::LostMember,
     id::TaskId,
     limit::Shut,
+    obstacle_text::time_text,
     state::{AttemptError, TaskState},
 };
 
@@ -93,7 +94,7 @@ pub(crate) fn remedy(state: TaskState, verb: &str) -> &'static str {
 pub(crate) fn release(window_end_ms: Option<u64>) -> String {
     let Some(ms) = window_end_ms else { return "cancel or finish that task first".to_owned() };
     let end = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
-    let end = end.map_or_else(|| format!("{ms} ms"), |end| end.to_rfc3339());
+    let end = end.map_or_else(|| format!("{ms} ms"), time_text);
     format!(
         "that task has succeeded, and the biz_window of its submit keeps the biz id until {end}; \
          try again after that"

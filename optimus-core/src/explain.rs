@@ -12,6 +12,7 @@ use crate::{
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
     inspect::{Inspector, PrerequisiteDetails, WorkerDescription, read_error},
+    lane::Lane,
     limit::{Limit, LimitDetails},
     platform::instant,
     record::TaskRecord,
@@ -59,15 +60,16 @@ impl Inspector {
         }
         let record = TaskRecord::decode(found.record).ok();
         let after = record.as_ref().and_then(|record| record.after.as_ref());
-        let lane = record.as_ref().and_then(|record| record.lane.as_ref()).map(|lane| &*lane.key);
+        let lane = record.as_ref().and_then(|record| record.lane.as_ref());
+        let key = lane.map(|lane| &*lane.key);
         let (broker, queue) = (&self.broker, id.queue());
         // The reads do not depend on each other, so they share the connection.
         let (unmet, now_ms, place, run, limits, workers, (ahead, or_more), member) = try_join!(
             unmet(broker, id, after),
             broker.now_ms(),
-            place_in_lane(broker, id, lane),
+            place_in_lane(broker, id, key),
             run_of(broker, id, record.as_ref(), found.tries),
-            shut_gates(broker, queue, gates_of(record.as_ref(), lane)),
+            shut_gates(broker, queue, gates_of(record.as_ref(), key)),
             broker.worker_loads(queue),
             place_in_queue(broker, id, found.state),
             self.member_place(record.as_ref()),
@@ -84,8 +86,9 @@ impl Inspector {
         // A task that is due keeps its state until the next claim.
         let at_ms = found.at_ms.filter(|at| *at > now_ms);
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));
-        if let (Some(key), Some(LanePlace { holders, ahead })) = (lane, place) {
-            obstacles.push(Obstacle::Lane { key: key.to_owned(), holders, ahead });
+        if let (Some(Lane { key, width, .. }), Some(place)) = (lane, place) {
+            let (key, LanePlace { holders, ahead, width_set }) = (key.clone(), place);
+            obstacles.push(Obstacle::Lane { key, holders, ahead, width: *width, width_set });
         }
         if let Some(RunWait { others, leader, due_ms }) = run {
             obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });

@@ -1,6 +1,6 @@
 //! What keeps tasks waiting, and its text: [`Explanation`] and [`Obstacle`].
 
-use std::fmt;
+use std::{fmt, num::NonZeroU16};
 
 use chrono::{DateTime, Utc};
 
@@ -13,7 +13,7 @@ use crate::{
     limit::LimitDetails,
     obstacle_text::{
         cycle_text, ended_text, holders_text, limit_text, other_tasks, prerequisite_text,
-        prerequisites_text, ready_tasks, tasks,
+        prerequisites_text, ready_tasks, tasks, time_text, width_set_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -104,6 +104,10 @@ pub enum Obstacle {
         holders: Vec<TaskId>,
         /// How many other tasks of the lane come before it.
         ahead: u64,
+        /// How many tasks of the lane may run at once, as far as this task says it.
+        width: NonZeroU16,
+        /// The width that was set at run time, which is used instead.
+        width_set: Option<NonZeroU16>,
     },
     /// It runs together with others, and waits for them.
     Run {
@@ -183,6 +187,14 @@ impl Obstacle {
         }
     }
 
+    /// Returns the time that its text has.
+    fn time_in_text(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Limit(LimitDetails { shut: None, .. }) => None,
+            _ => self.ends(),
+        }
+    }
+
     /// Whether it keeps some tasks of a queue waiting.
     fn is_about_tasks(&self) -> bool {
         matches!(
@@ -204,8 +216,11 @@ impl fmt::Display for Explanation {
             let line_break = if number == 1 { "" } else { "\n" };
             write!(f, "{line_break}{number}. {obstacle}")?;
         }
-        if let Some(at) = self.not_before {
-            write!(f, "\nnot before {}", at.to_rfc3339())?;
+        // An obstacle that prints this time says it already.
+        if let Some(at) = self.not_before
+            && !self.obstacles.iter().any(|one| one.time_in_text() == Some(at))
+        {
+            write!(f, "\nnot before {}", time_text(at))?;
         }
         match &self.member {
             Some(place) => write!(f, "\n{place}"),
@@ -238,7 +253,7 @@ impl fmt::Display for Obstacle {
             }
             Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
             Self::LostMember(lost) => lost.fmt(f),
-            Self::NotDue { at } => write!(f, "it is due at {}", at.to_rfc3339()),
+            Self::NotDue { at } => write!(f, "it is due at {}", time_text(*at)),
             Self::UnknownQueue => f.write_str(
                 "no task was ever submitted to this queue, and no worker serves it; is its name \
                  misspelt?",
@@ -248,15 +263,21 @@ impl fmt::Display for Obstacle {
                 write!(f, "no task is ready; {} blocked", tasks(*blocked, "is", "are"))
             }
             Self::Prerequisites { waiting, unmet } => prerequisites_text(*waiting, unmet, f),
-            Self::WaitingLane(LaneDetails { key, waiting, holders, .. }) => {
-                write!(f, "lane {key}: {}; ", tasks(*waiting, "waits", "wait"))?;
+            Self::WaitingLane(LaneDetails { key, waiting, holders, width_set, .. }) => {
+                let (width, waiting) =
+                    (width_set_text(*width_set), tasks(*waiting, "waits", "wait"));
+                write!(f, "lane {key}{width}: {waiting}; ")?;
                 holders_text(holders, f)
             }
             Self::NextDue { at } => {
-                write!(f, "the next delayed task or retry is due at {}", at.to_rfc3339())
+                write!(f, "the next delayed task or retry is due at {}", time_text(*at))
             }
-            Self::Lane { key, holders, ahead } => {
-                write!(f, "lane {key}: {} before it; ", tasks(*ahead, "is", "are"))?;
+            Self::Lane { key, holders, ahead, width, width_set } => {
+                let width = match width_set {
+                    Some(_) => width_set_text(*width_set),
+                    None => format!(" (width {width})"),
+                };
+                write!(f, "lane {key}{width}: {} before it; ", tasks(*ahead, "is", "are"))?;
                 holders_text(holders, f)
             }
             Self::Run { others, leader: Some(leader), .. } => {
@@ -266,7 +287,7 @@ impl fmt::Display for Obstacle {
                 f,
                 "it waits with {} for their run, which is due at {}",
                 other_tasks(*others),
-                due.to_rfc3339()
+                time_text(*due)
             ),
             Self::Limit(gate) => limit_text(gate, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
@@ -285,44 +306,5 @@ impl fmt::Display for Obstacle {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_of_tasks_is_printed_with_the_right_verb() {
-        let lane = |ahead| Obstacle::Lane { key: "k".into(), holders: Vec::new(), ahead };
-        let start = |ahead: u64| lane(ahead).to_string().split(';').next().unwrap().to_owned();
-        assert_eq!(start(0), "lane k: no task is before it");
-        assert_eq!(start(1), "lane k: 1 task is before it");
-        assert_eq!(start(2), "lane k: 2 tasks are before it");
-        let behind = Obstacle::Behind { ahead: 1, or_more: true };
-        assert_eq!(behind.to_string(), "at least 1 ready task is before it");
-        let busy = Obstacle::Busy { slots: 1, working: 1 };
-        assert_eq!(busy.to_string(), "all slots are in use: 1 task runs in 1 slot");
-        let ready = |blocked| Obstacle::NothingReady { blocked }.to_string();
-        assert_eq!(
-            [0, 1, 3].map(ready),
-            [
-                "no task is ready",
-                "no task is ready; 1 task is blocked",
-                "no task is ready; 3 tasks are blocked"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_task_that_gathers_names_its_run() {
-        let due = DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
-        let run = |others| Obstacle::Run { others, leader: None, due };
-        assert_eq!(
-            run(2).to_string(),
-            "it waits with 2 other tasks for their run, which is due at 2023-11-14T22:13:20+00:00"
-        );
-        let leader = TaskId::new(crate::id::QueueName::new("q").unwrap());
-        let expected = format!("it waits with 1 other task for the run that {leader} leads");
-        let led = Obstacle::Run { others: 1, leader: Some(leader), due };
-        assert_eq!(led.to_string(), expected);
-        assert_eq!(Explanation::of(vec![run(0)]).not_before, Some(due));
-        assert_eq!(Explanation::of(vec![led]).not_before, None);
-    }
-}
+#[path = "explanation_tests.rs"]
+mod tests;

@@ -10,7 +10,8 @@ use crate::{
     group_calls::GroupCalls,
     id::TaskId,
     parameter::{Arguments, NoInput},
-    step::{Form, IntoFlow, Step},
+    prerequisite_key::IntoPrerequisite,
+    step::{Before, Form, IntoFlow},
     submission::Submission,
     task::Task,
 };
@@ -100,6 +101,26 @@ impl StepTask {
         Self { made: Ok(submission), takes: false, has_policy, form: Form::Same }
     }
 
+    /// Returns the name of the task; an error if the step can't be submitted.
+    pub(crate) fn name(&self) -> Result<&str, &Error> {
+        self.made.as_ref().map(Submission::task)
+    }
+
+    /// Adds what it waits for.
+    fn wait_for(&mut self, others: &[Result<Prerequisite, Error>]) {
+        let Ok(submission) = &mut self.made else { return };
+        match others.iter().cloned().collect::<Result<Vec<_>, _>>() {
+            Ok(others) => {
+                let own = submission.after.take().map_or_else(Vec::new, |own| own.prerequisites);
+                submission.after = submission.options.after.wait([own, others].concat());
+            }
+            Err(problem) => {
+                let task = &submission.task;
+                self.made = Err(Error::invalid(format!("task {task:?}: {problem}")));
+            }
+        }
+    }
+
     fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
         if let Ok(submission) = &mut self.made
             && !self.has_policy
@@ -154,6 +175,14 @@ impl Stage<'_> {
         }
     }
 
+    /// Adds what it waits for. All members of a group wait for it.
+    pub(crate) fn wait_for(&mut self, others: &[Result<Prerequisite, Error>]) {
+        match self {
+            Self::Task(task) => task.wait_for(others),
+            Self::Group(group) => group.after.extend_from_slice(others),
+        }
+    }
+
     /// Sets what it does when the step before it fails, and what a group does when a member fails,
     /// unless that is known.
     pub(crate) fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
@@ -183,8 +212,17 @@ impl<'a, Out, In> Flow<'a, Out, In> {
     }
 
     /// Adds a step, which runs after the others; see [`Step`].
-    pub fn then<Kind, S: Step<'a, Out, Kind>>(self, step: S) -> Flow<'a, S::Output, In> {
-        let (mut next, form) = step.into_step();
+    ///
+    /// [`Step`]: crate::Step
+    pub fn then<Kind, S, O>(self, step: S) -> Flow<'a, O, In>
+    where
+        Out: Before<'a, S, Kind, O>,
+    {
+        self.followed_by(<Out as Before<'a, S, Kind, O>>::stages(step))
+    }
+
+    pub(crate) fn followed_by<O>(self, step: (Vec<Stage<'a>>, Form)) -> Flow<'a, O, In> {
+        let (mut next, form) = step;
         if let Some(first) = next.first_mut() {
             first.set_form(form);
         }
@@ -193,8 +231,19 @@ impl<'a, Out, In> Flow<'a, Out, In> {
         Flow::of(stages)
     }
 
-    /// Sets what each step does when the one before it ends as Dead or Cancelled, unless the call
-    /// or the definition of the step says it: by default it
+    /// Lets the flow wait until a task, a group or another flow has succeeded, whichever is
+    /// submitted first; see [`Call::after`]. Its first step waits, or all members of its first
+    /// group. Call it once for each prerequisite; a task has at most 32.
+    pub fn after(mut self, prerequisite: impl IntoPrerequisite) -> Self {
+        if let Some(first) = self.stages.first_mut() {
+            first.wait_for(&[prerequisite.into_prerequisite()]);
+        }
+        self
+    }
+
+    /// Sets what each step does when the one before it ends as Dead or Cancelled, and the first one
+    /// when what it [waits for](Self::after) does, unless the call or the definition of the step
+    /// says it: by default it
     /// [waits](PrerequisiteFailure::Wait) until an operator has requeued that one and it has
     /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the rest of the flow is cancelled.
     /// It is the [`on_member_failure`](crate::Group::on_member_failure) of its groups, too, unless
@@ -218,7 +267,12 @@ impl<Out> Flow<'_, Out> {
 
 impl<T: Task, In> Call<T, In> {
     /// Adds a step, which runs after this one, and returns both as a [`Flow`]; see [`Step`].
-    pub fn then<'a, Kind, S: Step<'a, T::Output, Kind>>(self, step: S) -> Flow<'a, S::Output, In> {
+    ///
+    /// [`Step`]: crate::Step
+    pub fn then<'a, Kind, S, O>(self, step: S) -> Flow<'a, O, In>
+    where
+        T::Output: Before<'a, S, Kind, O>,
+    {
         self.into_flow().then(step)
     }
 }

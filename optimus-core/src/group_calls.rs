@@ -1,16 +1,16 @@
 //! Calls that run in parallel and end together: [`group`], [`Group`].
 
-use std::{marker::PhantomData, time::Duration};
+use std::{iter, marker::PhantomData, mem, time::Duration};
 
 use crate::{
     Error,
-    after::PrerequisiteFailure,
+    after::{Prerequisite, PrerequisiteFailure},
     client::{Client, GroupHandle},
     flow::{Flow, Stage},
-    group_results::GroupResults,
     id::TaskId,
     parameter::NoInput,
-    step::{Form, IntoFlow, Step},
+    prerequisite_key::IntoPrerequisite,
+    step::{AfterGroup, Form, IntoFlow},
 };
 
 /// How long the results of a group are kept after its end, unless the group says otherwise.
@@ -65,6 +65,7 @@ pub fn group<'a, C: IntoFlow<'a>>(
             keep: KEEP,
             form: Form::Same,
             members_policy: None,
+            after: Vec::new(),
         },
         types: PhantomData,
     }
@@ -90,6 +91,35 @@ pub struct GroupCalls<'a> {
     pub(crate) form: Form,
     /// What the members do when the step before the group fails.
     pub(crate) members_policy: Option<PrerequisiteFailure>,
+    /// What each member waits for, in addition to the step before the group.
+    pub(crate) after: Vec<Result<Prerequisite, Error>>,
+}
+
+impl GroupCalls<'_> {
+    /// Returns whether it has no member. It reads the first one.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        let mut members = mem::replace(&mut self.members, Box::new(iter::empty()));
+        let first = members.next();
+        let is_empty = first.is_none();
+        self.members = Box::new(first.into_iter().chain(members));
+        is_empty
+    }
+
+    /// Lets the first steps of the members wait for what the group waits for.
+    pub(crate) fn let_members_wait(&mut self) -> Result<(), Error> {
+        let after = mem::take(&mut self.after);
+        if let Some(Err(problem)) = after.iter().find(|one| one.is_err()) {
+            return Err(Error::invalid(format!("a group: {problem}")));
+        }
+        if !after.is_empty() {
+            let members = mem::replace(&mut self.members, Box::new(iter::empty()));
+            self.members = Box::new(members.map(move |mut stages| {
+                stages.first_mut().into_iter().for_each(|first| first.wait_for(&after));
+                stages
+            }));
+        }
+        Ok(())
+    }
 }
 
 impl<'a, T, In> Group<'a, T, In> {
@@ -109,13 +139,34 @@ impl<'a, T, In> Group<'a, T, In> {
     /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and so are
     /// the callback and the steps after it, because nobody can requeue a group; only a step with
     /// [`Run`](PrerequisiteFailure::Run) runs nevertheless. With `Run` the group continues, and the
-    /// callback, which takes a [`GroupResults`], sees which members have failed.
+    /// callback, which takes a [`GroupResults`](crate::GroupResults), sees which members have failed.
     ///
     /// With `Cancel` and `Run`, a member that is a flow fails as soon as one of its steps does: the
     /// steps after that one, and groups within the flow, have the policy `Cancel` unless they say
     /// otherwise.
     pub fn on_member_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
         self.calls.on_failure = Some(on_failure);
+        self
+    }
+
+    /// Lets the group wait until a task, another group or a flow has succeeded, whichever is
+    /// submitted first; see [`Call::after`](crate::Call::after). Each member waits for it. Members
+    /// that a handler [adds](GroupHandle::add) do not.
+    pub fn after(mut self, prerequisite: impl IntoPrerequisite) -> Self {
+        self.calls.after.push(prerequisite.into_prerequisite());
+        self
+    }
+
+    /// Sets what the members do when what the group [waits for](Self::after) ends as Dead or
+    /// Cancelled, unless their calls or definitions say it. By default they wait until an operator
+    /// has requeued that task and it has succeeded. With [`Cancel`](PrerequisiteFailure::Cancel)
+    /// they are cancelled, and so is the group, unless
+    /// [`on_member_failure`](Self::on_member_failure) says otherwise.
+    pub fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
+        self.calls.members_policy = Some(on_failure);
+        if on_failure == PrerequisiteFailure::Cancel {
+            self.calls.on_failure.get_or_insert(on_failure);
+        }
         self
     }
 
@@ -126,12 +177,14 @@ impl<'a, T, In> Group<'a, T, In> {
     }
 
     /// Adds a step that runs after all members; see [`Step`]. It takes their results in the order
-    /// of the calls, as a `Vec` or as a [`GroupResults`].
-    pub fn then<Kind, S: Step<'a, GroupResults<T>, Kind>>(
-        self,
-        step: S,
-    ) -> Flow<'a, S::Output, In> {
-        self.into_flow().then(step)
+    /// of the calls, as a `Vec` or as a [`GroupResults`](crate::GroupResults).
+    ///
+    /// [`Step`]: crate::Step
+    pub fn then<Kind, S, O>(self, step: S) -> Flow<'a, O, In>
+    where
+        T: AfterGroup<'a, S, Kind, O>,
+    {
+        self.into_flow().followed_by(<T as AfterGroup<'a, S, Kind, O>>::stages(step))
     }
 
     pub(crate) fn erase(self) -> GroupCalls<'a> {

@@ -17,6 +17,7 @@ mod attempt_values;
 mod await_without_verb;
 mod blocking_threads;
 mod call;
+mod call_debug;
 mod call_prerequisites;
 mod call_submit;
 mod call_verbs;
@@ -38,6 +39,7 @@ mod explain_group;
 mod explanation;
 mod first_step;
 mod flow;
+mod flow_debug;
 mod gate;
 mod gather;
 mod group;
@@ -50,6 +52,7 @@ mod guarded_drop;
 mod headers;
 mod id;
 mod inspect;
+mod key_template;
 mod lane;
 mod layer;
 mod layers;
@@ -60,6 +63,7 @@ mod operator_answers;
 mod options;
 mod page_cursor;
 mod parameter;
+mod part;
 mod prerequisite_key;
 mod rate;
 mod record;
@@ -72,6 +76,7 @@ mod step;
 mod submission;
 mod task;
 mod task_page;
+mod unknown_argument;
 
 #[doc(hidden)]
 pub mod broker;
@@ -118,7 +123,9 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
-    operator_answers::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer},
+    operator_answers::{
+        CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer, WidthAnswer,
+    },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,
     parameter::{NoInput, Parameter, Takes},
@@ -137,7 +144,6 @@ pub use self::{
 pub use self::{
     await_without_verb::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
-        NotAFuture, NotSubmitted,
     },
     blocking_threads::Threads,
     client::OwnClient,
@@ -148,9 +154,14 @@ pub use self::{
     group::MemberResult,
     group_list::{ListError, list_members, takes_list},
     guarded_drop::panic_text,
+    key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
-    step::first,
+    step::{AfterGroup, Before, IntoGroup, first},
+    unknown_argument::{
+        FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,
+        hole,
+    },
 };
 #[doc(hidden)]
 pub use each::miscounted;

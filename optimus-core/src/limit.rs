@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     gate::Gate,
+    obstacle_text::time_text,
     options::TaskOptions,
     rate::Rate,
     record::RecordError,
@@ -197,7 +198,7 @@ impl fmt::Display for Shut {
             write!(f, " ({})", self.why)?;
         }
         match self.until {
-            Some(until) => write!(f, " until {}", until.to_rfc3339()),
+            Some(until) => write!(f, " until {}", time_text(until)),
             None => f.write_str(" until it is resumed"),
         }
     }

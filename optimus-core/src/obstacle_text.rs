@@ -1,6 +1,8 @@
 //! The parts of an obstacle's text that depend on what was found.
 
-use std::fmt;
+use std::{fmt, num::NonZeroU16};
+
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
     id::TaskId,
@@ -8,6 +10,16 @@ use crate::{
     limit::LimitDetails,
     state::{AttemptError, TaskState},
 };
+
+/// Prints a time as the log does, such as `2026-11-22T18:00:00Z`.
+pub(crate) fn time_text(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// Prints how many tasks of a lane may run at once, if somebody has set it at run time.
+pub(crate) fn width_set_text(width_set: Option<NonZeroU16>) -> String {
+    width_set.map_or_else(String::new, |width| format!(" (width {width}, set at run time)"))
+}
 
 /// Prints a number of tasks and what they do.
 pub(crate) fn tasks(count: u64, one: &str, many: &str) -> String {

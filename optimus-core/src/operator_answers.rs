@@ -1,5 +1,5 @@
 //! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`],
-//! [`QueueAnswer`] and [`GateAnswer`].
+//! [`QueueAnswer`], [`GateAnswer`] and [`WidthAnswer`].
 
 use std::fmt;
 
@@ -56,6 +56,24 @@ pub struct GateAnswer {
     pub is_known: bool,
     /// Whether a limit had been set at run time before.
     pub was_set: bool,
+}
+
+/// What a change of a lane's [width](crate::LaneHandle::set_width) has found. The change was done in
+/// each case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct WidthAnswer {
+    /// The width that was set before; `None` if those of the tasks applied.
+    pub before: Option<u16>,
+    /// Whether the lane has tasks now. If not, the change applies to those that come later.
+    pub has_tasks: bool,
+}
+
+/// Says what was found, as a part of a sentence: `has tasks`.
+impl fmt::Display for WidthAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.has_tasks { "has tasks" } else { "has no task now" })
+    }
 }
 
 /// Says whether it is known, as a part of a sentence: `is known`.

@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::Serialize;
 
-use crate::{arguments, call::Call, task::Task};
+use crate::{call::Call, key_template::KeyTexts, part::Part, task::Task};
 
 /// The mark of a [`Call`] that has all its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,9 @@ impl<R> fmt::Debug for Takes<R> {
 
 /// The argument with the number `N` of a task. `#[task]` implements it for each argument without a
 /// serde attribute that changes how it is encoded. Implement it for a type that implements [`Task`]
-/// by hand, so that the argument can be the result of another task.
+/// by hand, so that the argument can be the result of another task. For a step that takes a result,
+/// such a type's own [`Task::biz_id`], [`Task::lane`], [`Task::by`] and [`Task::after`] are not
+/// called, because they need all arguments: set these options on the step.
 ///
 /// ```
 /// # use optimus_core::{BoxError, Call, Context, Parameter, Task};
@@ -64,6 +66,14 @@ pub trait Parameter<const N: usize>: Task {
     const NAME: &'static str;
     /// The type of the argument.
     type Type;
+
+    /// Whether the definition makes its biz id, its lane or its `by` of this argument.
+    #[doc(hidden)]
+    const IS_IN_TEMPLATE: bool = false;
+
+    /// Adds what this value means for the options that the definition makes of the arguments.
+    #[doc(hidden)]
+    fn fill(_value: &Self::Type, _texts: &mut KeyTexts) {}
 }
 
 /// The arguments of a call.
@@ -73,41 +83,6 @@ pub(crate) enum Arguments<T> {
     All(T),
     /// All but one, which is the result of another task.
     Part(Part),
-}
-
-/// The JSON object of the arguments up to the value of the one that is missing.
-#[derive(Debug, Clone)]
-pub(crate) struct Part(pub(crate) Result<Vec<u8>, String>);
-
-impl Part {
-    /// Only the argument of this name, which is missing.
-    pub(crate) fn only(name: &str) -> Self {
-        Self(Ok(b"{".to_vec())).missing(name)
-    }
-
-    fn missing(mut self, name: &str) -> Self {
-        self.put_name(name);
-        self
-    }
-
-    fn put_name(&mut self, name: &str) {
-        if let Ok(json) = &mut self.0 {
-            if json.len() > 1 {
-                json.push(b',');
-            }
-            json.extend(serde_json::to_vec(name).expect("a text is JSON"));
-            json.push(b':');
-        }
-    }
-
-    fn put(&mut self, name: &str, value: &impl Serialize) {
-        self.put_name(name);
-        match (&mut self.0, arguments::encode(value)) {
-            (Ok(json), Ok(value)) => json.extend(value),
-            (part, Err(problem)) => *part = Err(format!("the argument {name}: {problem}")),
-            (Err(_), Ok(_)) => {}
-        }
-    }
 }
 
 /// The arguments of a task that are given, for the macros `chain!` and `step!`.
@@ -133,7 +108,7 @@ impl Unknown {
 /// Returns no arguments of the task that the closure would call. The closure is never called.
 #[doc(hidden)]
 pub fn none_given<T: Task>(_: impl FnOnce(Unknown) -> Call<T>) -> Given<T> {
-    Given { part: Part(Ok(b"{".to_vec())), task: PhantomData }
+    Given { part: Part::none_given(), task: PhantomData }
 }
 
 /// As [`none_given`], for steps that are written without a macro.
@@ -170,7 +145,7 @@ where
     T: Parameter<N>,
     <T as Parameter<N>>::Type: Serialize,
 {
-    given.part.put(<T as Parameter<N>>::NAME, &value);
+    given.part.give::<T, N>(&value);
     drop(value);
     given
 }
@@ -181,5 +156,5 @@ pub fn take<T, const N: usize>(given: Given<T>) -> Call<T, Takes<<T as Parameter
 where
     T: Parameter<N>,
 {
-    Call::of(Arguments::Part(given.part.missing(<T as Parameter<N>>::NAME)))
+    Call::of(Arguments::Part(given.part.take::<T, N>()))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     Error,
     after::Prerequisite,
-    client::{GroupHandle, TaskHandle},
+    client::{FlowHandle, GroupHandle, TaskHandle},
     id::{QueueName, TaskId},
     task::{Task, TaskFn},
 };
@@ -24,6 +24,9 @@ pub struct Key {
 /// submitted already or not. Its definition needs `outcome_ttl`, so that its outcome is known to a
 /// task that is submitted later. [`Inspector::find`](crate::Inspector::find) finds the id of the
 /// task, and needs no `outcome_ttl`.
+///
+/// The biz id is anything that can be printed: a text, a number, a [`Uuid`](uuid::Uuid). It is
+/// printed as by `{}`, as a template such as `biz_id = "{order}"` does.
 ///
 /// ```
 /// # use optimus_core::{BoxError, Call, Context, Task, TaskOptions, key};
@@ -52,7 +55,7 @@ pub struct Key {
 /// let call = ship("o-17".into()).after(key(reserve, "o-17"));
 /// # drop(call);
 /// ```
-pub fn key<Args, F: TaskFn<Args>>(task: F, biz_id: impl Into<String>) -> Key {
+pub fn key<Args, F: TaskFn<Args>>(task: F, biz_id: impl fmt::Display) -> Key {
     drop(task);
     Key::of::<F::Task>(biz_id)
 }
@@ -65,7 +68,7 @@ impl fmt::Display for Key {
 
 impl Key {
     /// Names a task by its type. [`key`] does the same for a function.
-    pub fn of<T: Task>(biz_id: impl Into<String>) -> Self {
+    pub fn of<T: Task>(biz_id: impl fmt::Display) -> Self {
         let options = T::options();
         let is_not_remembered = options.after.outcome_ttl.is_none();
         Self { is_not_remembered, ..Self::new(options.queue, T::NAME, biz_id) }
@@ -76,9 +79,9 @@ impl Key {
     pub fn new(
         queue: impl Into<String>,
         task: impl Into<String>,
-        biz_id: impl Into<String>,
+        biz_id: impl fmt::Display,
     ) -> Self {
-        let (queue, task, biz_id) = (queue.into(), task.into(), biz_id.into());
+        let (queue, task, biz_id) = (queue.into(), task.into(), biz_id.to_string());
         Self { queue, task, biz_id, is_not_remembered: false }
     }
 
@@ -95,12 +98,13 @@ impl Key {
     }
 }
 
-/// Types that name a task that a call can wait for: the key of [`key`], a [`TaskHandle`], or a
-/// [`TaskId`].
+/// Types that name what a call or a flow can wait for: the key of [`key`], the handle of a task, a
+/// group or a flow, or a [`TaskId`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a task that a call can wait for",
     label = "not a key, a handle or an id",
-    note = "pass `optimus::key(task, \"biz id\")`, the handle of a submitted task, or a `TaskId`"
+    note = "pass `optimus::key(task, \"biz id\")`, a reference to the handle of a submitted task, \
+            group or flow, or a `TaskId`"
 )]
 pub trait IntoPrerequisite {
     /// Checks the name.
@@ -146,6 +150,13 @@ impl IntoPrerequisite for &TaskId {
 }
 
 impl<T> IntoPrerequisite for &GroupHandle<T> {
+    fn into_prerequisite(self) -> Result<Prerequisite, Error> {
+        self.id().into_prerequisite()
+    }
+}
+
+/// Waits for the last step of the flow.
+impl<T> IntoPrerequisite for &FlowHandle<T> {
     fn into_prerequisite(self) -> Result<Prerequisite, Error> {
         self.id().into_prerequisite()
     }

@@ -8,12 +8,10 @@ use crate::{
     flow::{Flow, Stage, StepTask},
     group_calls::Group,
     group_results::GroupResults,
-    parameter::{Arguments, NoInput, Parameter, Part, Takes},
+    parameter::{Arguments, NoInput, Parameter, Takes},
+    part::{Part, TASK_TYPE_PREFIX},
     task::Task,
 };
-
-/// How the names of the types begin that `#[task]` makes; the name of the function follows.
-const TASK_TYPE_PREFIX: &str = "__OptimusTask_";
 
 /// How the text of a result becomes an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,17 +137,31 @@ pub enum ByValue {}
 /// - a [`Group`] or a [`Flow`].
 ///
 /// After a group, the function takes a `Vec` of the results, or a [`GroupResults`].
-#[diagnostic::on_unimplemented(
-    message = "this step can't follow one that returns `{R}`",
-    label = "does not take `{R}`",
-    note = "a step is a task function whose only argument has this type, or a call in which an \
-            argument of this type is `_`, as in `chain![reserve(order), pay(account, _)]`; outside \
-            of `chain!`, write `step!(pay(account, _))`",
-    note = "a call with all its arguments, such as `notify(\"sold\")`, follows any step",
-    note = "a group returns `GroupResults<T>`, which a function may take as a `Vec<T>`, too",
-    note = "a closure is never called, and an argument with a serde attribute such as `with` \
-            can't be a result"
-)]
+///
+/// A function whose definition makes its biz id, its lane or its `by` of the argument is refused:
+/// they are needed before the result is known. Write the call with `_`, and set the option on it.
+///
+/// ```compile_fail,E0080
+/// # use optimus_core::{BoxError, Call, Context, Parameter, Task};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Ship { order: u64 }
+/// # impl Task for Ship {
+/// #     const NAME: &'static str = "ship";
+/// #     type Output = u64;
+/// #     async fn run(self, _: Context) -> Result<u64, BoxError> { Ok(self.order) }
+/// # }
+/// # impl Parameter<0> for Ship {
+/// #     const NAME: &'static str = "order";
+/// #     type Type = u64;
+/// #     const IS_IN_TEMPLATE: bool = true;
+/// # }
+/// # fn reserve(order: u64) -> Call<Ship> { Ship { order }.call() }
+/// # fn ship(order: u64) -> Call<Ship> { Ship { order }.call() }
+/// // `#[task(biz_id = "{order}")] fn ship(order: u64)`
+/// let flow = reserve(7).then(ship);
+/// # drop(flow);
+/// ```
 pub trait Step<'a, R, Kind> {
     /// The result of the step.
     type Output;
@@ -167,16 +179,24 @@ where
 {
     type Output = T::Output;
     fn into_step(self) -> (Vec<Stage<'a>>, Form) {
+        const {
+            assert!(
+                !<T as Parameter<0>>::IS_IN_TEMPLATE,
+                "the biz_id, the lane or the by of this step is made of the result of the step \
+                 before it, which is not known when the flow is submitted: write the step as \
+                 pay(_) in chain! or step!, and set the option on it, as in pay(_).biz_id(…)"
+            );
+        }
         drop(self);
         let part = if is_function_of::<F, T>() {
-            Part::only(<T as Parameter<0>>::NAME)
+            Part::none_given().take::<T, 0>()
         } else {
-            Part(Err(format!(
+            Part::refused(format!(
                 "this step is not a task function itself, but a function or a closure that makes \
                  a call, and a flow never calls it; write the call, with `_` for the result, in \
                  `chain!` or `step!`, such as `step!({}(_))`",
                 <T as Task>::NAME
-            )))
+            ))
         };
         let call: Call<T, Takes<P>> = Call::of(Arguments::Part(part));
         (call.into_flow().stages, P::FORM)
@@ -205,4 +225,69 @@ where
     fn into_step(self) -> (Vec<Stage<'a>>, Form) {
         (self.into_flow().stages, <S::Input as Accepts<R>>::FORM)
     }
+}
+
+/// Results that a step of the type `S` can follow, which returns `O`: any for which it is a
+/// [`Step`]. The compiler explains a wrong step by the result: by the type of a function, it would
+/// propose to call it.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this step can't follow one that returns `{Self}`",
+    label = "does not take `{Self}`",
+    note = "a step is a task function whose only argument is `{Self}`, or a call in which such an \
+            argument is `_`, as in `pay(account, _)`; outside of `chain!`, write \
+            `step!(pay(account, _))`",
+    note = "after a group, which returns `GroupResults<T>`, the argument may be a `Vec<T>`, too"
+)]
+pub trait Before<'a, S, Kind, O> {
+    /// Returns the step as a flow, and how the result becomes its argument.
+    fn stages(step: S) -> (Vec<Stage<'a>>, Form);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, R, Kind, O, S: Step<'a, R, Kind, Output = O>> Before<'a, S, Kind, O> for R {
+    fn stages(step: S) -> (Vec<Stage<'a>>, Form) {
+        step.into_step()
+    }
+}
+
+/// Results of the members of a group that a callback of the type `S` can take.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this step can't follow a group whose members return `{Self}`",
+    label = "takes neither `Vec<{Self}>` nor `GroupResults<{Self}>`",
+    note = "the callback of a group is a task function whose only argument is a `Vec<{Self}>` or a \
+            `GroupResults<{Self}>`, or a call in which such an argument is `_`, as in \
+            `step!(report(day, _))`"
+)]
+pub trait AfterGroup<'a, S, Kind, O> {
+    /// Returns the step as a flow, and how the results become its argument.
+    fn stages(step: S) -> (Vec<Stage<'a>>, Form);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T, Kind, O, S: Step<'a, GroupResults<T>, Kind, Output = O>> AfterGroup<'a, S, Kind, O>
+    for T
+{
+    fn stages(step: S) -> (Vec<Stage<'a>>, Form) {
+        step.into_step()
+    }
+}
+
+/// What [`Client::submit_group`](crate::Client::submit_group) takes: a [`Group`].
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a group without a callback",
+    label = "not a group",
+    note = "`client.submit_group(…)` takes what `group(calls)` makes; for a flow, such as a group \
+            with `.then(…)`, write `client.submit_flow(…)`, and for a call `client.submit(…)`"
+)]
+pub trait IntoGroup<'a>: IntoFlow<'a> {
+    /// The result of each member.
+    type Member;
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, T, In> IntoGroup<'a> for Group<'a, T, In> {
+    type Member = T;
 }

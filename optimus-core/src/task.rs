@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     call::Call, context::Context, control_words::BoxError, data::DataKey, each::Each,
-    options::TaskOptions, prerequisite_key::Key,
+    key_template::KeyTemplate, options::TaskOptions, prerequisite_key::Key,
 };
 
 /// A task: its arguments (the type itself), its name, its options and its handler.
@@ -43,10 +43,9 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// The value that a successful attempt returns. It is kept for `result_ttl` unless it is `()`.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The options that are made of the arguments: `biz_id`, `lane`, `by`, `after`. They can't be
-    /// made while an argument is not known.
+    /// The options that are made of the arguments, for a step that takes one from another task.
     #[doc(hidden)]
-    const TEMPLATES: &'static [&'static str] = &[];
+    const TEMPLATES: &'static [KeyTemplate] = &[];
 
     /// Returns the definition's options.
     fn options() -> TaskOptions {
@@ -73,7 +72,13 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
 
     /// Returns the tasks that must succeed before a call with this biz id may start, in addition to
     /// those of [`Call::after`]. It is not called for a call without a biz id.
-    fn after(&self, _biz_id: &str) -> Vec<Key> {
+    fn after(&self, biz_id: &str) -> Vec<Key> {
+        Self::after_biz_id(biz_id)
+    }
+
+    /// As [`after`](Self::after), for a step that takes an argument from another task.
+    #[doc(hidden)]
+    fn after_biz_id(_biz_id: &str) -> Vec<Key> {
         Vec::new()
     }
 

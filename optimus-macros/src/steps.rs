@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::{
     Expr, ExprAssign, ExprCall, ExprInfer, Token, TypePath,
@@ -28,6 +28,48 @@ impl Parse for Steps {
     }
 }
 
+/// Where a step is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Site {
+    /// In `chain!`: no option can be set on it later.
+    Chain,
+    /// In `step!`.
+    Alone,
+}
+
+/// The options that a definition can make of the arguments.
+const TEMPLATE_OPTIONS: [&str; 3] = ["biz_id", "lane", "by"];
+
+/// The methods of a call that set only the option that they are named after.
+const OPTIONS: [&str; 26] = [
+    "after",
+    "backoff",
+    "biz_id",
+    "biz_window",
+    "by",
+    "cost",
+    "due",
+    "expires_in",
+    "give_up_after",
+    "header",
+    "id",
+    "lane",
+    "lane_rate",
+    "lane_width",
+    "limit",
+    "max_losses",
+    "max_retry",
+    "on_lane_failure",
+    "on_lost",
+    "on_prerequisite_failure",
+    "outcome_ttl",
+    "priority",
+    "queue",
+    "result_ttl",
+    "timeout",
+    "clone",
+];
+
 /// Writes a chain as calls of `then`.
 pub(crate) fn chain(input: TokenStream) -> TokenStream {
     let written = read(input).and_then(|Steps { krate, steps }| {
@@ -38,11 +80,11 @@ pub(crate) fn chain(input: TokenStream) -> TokenStream {
             return Err(syn::Error::new(Span::call_site(), text));
         };
         let place = here(first.span());
-        let first = step(first, &krate)?;
+        let first = step(first, &krate, Site::Chain)?;
         let mut chain = quote_spanned!(place=> #krate::__private::first(#first));
         for next in steps {
             let place = here(next.span());
-            let next = step(next, &krate)?;
+            let next = step(next, &krate, Site::Chain)?;
             chain = quote_spanned!(place=> #krate::Flow::then(#chain, #next));
         }
         Ok(chain)
@@ -55,7 +97,9 @@ pub(crate) fn one_step(input: TokenStream) -> TokenStream {
     let written = read(input).and_then(|Steps { krate, steps }| {
         let mut steps = steps.into_iter();
         match (steps.next(), steps.next()) {
-            (Some(only), None) => Ok(quote::ToTokens::into_token_stream(step(only, &krate)?)),
+            (Some(only), None) => {
+                Ok(quote::ToTokens::into_token_stream(step(only, &krate, Site::Alone)?))
+            }
             _ => Err(syn::Error::new(
                 Span::call_site(),
                 "`step![…]` has one step, as in `step![pay(account, _)]`; several make a \
@@ -71,16 +115,20 @@ fn read(input: TokenStream) -> syn::Result<Steps> {
 }
 
 /// Replaces the call that has `_` as an argument, which may be the receiver of options.
-fn step(mut step: Expr, krate: &TypePath) -> syn::Result<Expr> {
+fn step(mut step: Expr, krate: &TypePath, site: Site) -> syn::Result<Expr> {
     if let Expr::Closure(_) = &step {
         let text = "a closure can't be a step, because a flow never calls it: write the call, with \
                     `_` for the result of the step before it, as in `pay(account, _)`";
         return Err(syn::Error::new_spanned(&step, text));
     }
+    let needed = match site {
+        Site::Chain => needed(&step),
+        Site::Alone => Vec::new(),
+    };
     let call = innermost(&mut step);
     let with_hole = match call {
         Expr::Call(ExprCall { func, args, .. }) if args.iter().any(is_hole) => {
-            let written = with_hole(func, args, krate)?;
+            let written = with_hole(func, args, krate, &needed)?;
             Some(mem::replace(call, syn::parse2(written)?))
         }
         _ => None,
@@ -99,6 +147,25 @@ fn innermost(expr: &mut Expr) -> &mut Expr {
         Expr::Paren(paren) => innermost(&mut paren.expr),
         Expr::Group(group) => innermost(&mut group.expr),
         other => other,
+    }
+}
+
+/// Returns the options that the definition must make of the arguments, because the step does not set
+/// them; none if the step calls a method that this macro does not know, which may set them.
+fn needed(step: &Expr) -> Vec<&'static str> {
+    let mut needed = TEMPLATE_OPTIONS.to_vec();
+    let mut step = step;
+    loop {
+        step = match step {
+            Expr::MethodCall(method) if OPTIONS.iter().any(|name| method.method == name) => {
+                needed.retain(|name| method.method != name);
+                &method.receiver
+            }
+            Expr::MethodCall(_) => return Vec::new(),
+            Expr::Paren(paren) => &paren.expr,
+            Expr::Group(group) => &group.expr,
+            _ => return needed,
+        };
     }
 }
 
@@ -134,11 +201,13 @@ impl<'ast> Visit<'ast> for Holes {
     }
 }
 
-/// Writes the arguments that are given, and the place of the one that is missing.
+/// Writes the arguments that are given, and the place of the one that is missing. The options that
+/// are `needed` must be made of those that are given.
 fn with_hole(
     func: &Expr,
     args: &Punctuated<Expr, Token![,]>,
     krate: &TypePath,
+    needed: &[&str],
 ) -> syn::Result<TokenStream> {
     let mut holes = args.iter().enumerate().filter(|(_, arg)| is_hole(arg));
     let Some((hole, place)) = holes.next() else { return Ok(TokenStream::new()) };
@@ -153,6 +222,24 @@ fn with_hole(
     for (index, arg) in args.iter().enumerate().filter(|(_, arg)| !is_hole(arg)) {
         call = quote_spanned!(here(arg.span())=> __optimus::give::<_, #index>(#call, #arg));
     }
-    let call = quote_spanned!(here(place.span())=> __optimus::take::<_, #hole>(#call));
-    Ok(quote_spanned!(span=> { use #krate::__private as __optimus; #call }))
+    let at_hole = here(place.span());
+    let checks = needed.iter().map(|option| {
+        let option = Ident::new(option, at_hole);
+        quote_spanned!(at_hole=> __hole.#option();)
+    });
+    let checks: TokenStream = match needed {
+        [] => TokenStream::new(),
+        _ => quote_spanned! {at_hole=>
+            use __optimus::NotNeeded as _;
+            let __hole = __optimus::hole::<_, #hole>(&__given);
+            #(#checks)*
+        },
+    };
+    let taken = quote_spanned!(at_hole=> __optimus::take::<_, #hole>(__given));
+    Ok(quote_spanned! {span=> {
+        use #krate::__private as __optimus;
+        let __given = #call;
+        #checks
+        #taken
+    }})
 }

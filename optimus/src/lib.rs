@@ -106,7 +106,9 @@ pub use optimus_core::{
     Each, Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
 };
 
-pub use optimus_core::{CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer};
+pub use optimus_core::{
+    CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer, WidthAnswer,
+};
 pub use optimus_core::{CancelCall, LaneHandle};
 pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
 pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};

@@ -6,9 +6,10 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, Each, Key, LaneFailure, OnLost, Parameter,
-    PrerequisiteFailure, Rate, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give,
-    inventory, none_given, take,
+    Backoff, BoxError, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure, MakesBizId,
+    MakesBy, MakesLane, NotNeeded, OnLost, Parameter, PrerequisiteFailure, Rate, Task,
+    TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give, hole, inventory, none_given,
+    take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;

@@ -1,10 +1,13 @@
 //! Plain reads of what keeps a task, a queue or a worker waiting. Each read is bounded.
 
+use std::num::NonZeroU16;
+
 use redis::Cmd;
 
 use super::{
     Broker, BrokerError,
     inspect::{get, size, stored_id, texts, whole},
+    lanes::width_of,
     reply,
 };
 use crate::id::{QueueName, TaskId, WorkerId};
@@ -25,6 +28,8 @@ pub struct LanePlace {
     pub holders: Vec<TaskId>,
     /// How many tasks of the lane get a permit before it.
     pub ahead: u64,
+    /// The width that was set at run time.
+    pub width_set: Option<NonZeroU16>,
 }
 
 /// A worker's slots.
@@ -68,11 +73,13 @@ impl Broker {
             get(&["ZCOUNT", &key, "-inf", "(0"]),
             get(&["ZCARD", &key]),
             get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", HOLDERS_MAX]),
+            get(&["HGET", &self.keys(id.queue()).of("widths"), lane]),
         ];
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let (score, rank) = (text(next()?)?, next()?);
         let (with_permits, all, holders) = (size(&next()?), size(&next()?), next()?);
+        let width_set = width_of(next()?)?;
         let has_permit = score.is_some_and(|score| score.starts_with('-'));
         if has_permit || all == 0 {
             return Ok(None);
@@ -83,6 +90,7 @@ impl Broker {
         Ok(Some(LanePlace {
             holders: holders.iter().filter_map(|holder| stored_id(id.queue(), holder)).collect(),
             ahead: before.saturating_sub(with_permits),
+            width_set,
         }))
     }
 

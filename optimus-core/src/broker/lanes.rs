@@ -146,7 +146,8 @@ impl Broker {
     }
 }
 
-fn width_of(set: Value) -> Result<Option<NonZeroU16>, BrokerError> {
+/// Reads a width that was set at run time.
+pub(super) fn width_of(set: Value) -> Result<Option<NonZeroU16>, BrokerError> {
     let set = reply::plain_bytes("HGET", set)?;
     Ok(set.and_then(|bytes| String::from_utf8_lossy(&bytes).parse().ok()))
 }

@@ -9,7 +9,7 @@ use crate::{
     gate::Gate,
     id::QueueName,
     lane::problem_of,
-    operator_answers::GateAnswer,
+    operator_answers::WidthAnswer,
 };
 
 /// A lane of a queue, whose width can be changed while workers run; from [`Client::lane`].
@@ -47,7 +47,7 @@ impl Client {
 impl LaneHandle {
     /// Sets how many tasks of the lane may run at once, instead of the width that its tasks bring
     /// along. The queue keeps it until it is [reset](Self::reset_width), also while the lane has no
-    /// task. Returns whether a width was set before, and whether the lane has a task now.
+    /// task. Returns the width that was set before, and whether the lane has tasks now.
     ///
     /// A larger width offers more of the waiting tasks at once. A smaller one takes nothing back:
     /// the next task starts when fewer than `width` have a permit.
@@ -56,7 +56,7 @@ impl LaneHandle {
     /// [`Error::is_invalid`] for the width 0, and for a key or a queue that can't exist;
     /// [`Error::is_unavailable`]; [`Error::is_unknown_outcome`] if the request was sent twice and
     /// not answered, which is safe to repeat. These are the errors of all methods here.
-    pub async fn set_width(&self, width: u16) -> Result<GateAnswer, Error> {
+    pub async fn set_width(&self, width: u16) -> Result<WidthAnswer, Error> {
         let Some(width) = NonZeroU16::new(width) else {
             return Err(Error::invalid(format!(
                 "the width of lane {:?} is 0; use at least 1, or pause the lane with \
@@ -71,7 +71,7 @@ impl LaneHandle {
     ///
     /// # Errors
     /// As for [`set_width`](Self::set_width).
-    pub async fn reset_width(&self) -> Result<GateAnswer, Error> {
+    pub async fn reset_width(&self) -> Result<WidthAnswer, Error> {
         self.resize(None).await
     }
 
@@ -85,9 +85,9 @@ impl LaneHandle {
         Ok(set.map(NonZeroU16::get))
     }
 
-    async fn resize(&self, width: Option<NonZeroU16>) -> Result<GateAnswer, Error> {
+    async fn resize(&self, width: Option<NonZeroU16>) -> Result<WidthAnswer, Error> {
         let (queue, broker) = (self.checked()?, &self.client.0.broker);
-        let is_known = broker.gate_has_tasks(&queue, &Gate::Lane(self.key.clone())).await?;
+        let has_tasks = broker.gate_has_tasks(&queue, &Gate::Lane(self.key.clone())).await?;
         let resize = async || {
             let done = broker.resize(&queue, &self.key, width).await;
             done.map_err(|problem| self.failed(problem))
@@ -98,7 +98,7 @@ impl LaneHandle {
         while more {
             more = resize().await?.more;
         }
-        Ok(GateAnswer { is_known, was_set: first.before.is_some() })
+        Ok(WidthAnswer { before: first.before.map(NonZeroU16::get), has_tasks })
     }
 
     fn checked(&self) -> Result<QueueName, Error> {

@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{
     Error,
-    after::PrerequisiteFailure,
+    after::{Prerequisite, PrerequisiteFailure},
     broker::Receipt,
     first_step::Begins,
     flow::{Stage, StepTask},
-    group_calls::{Group, GroupCalls},
+    group_calls::GroupCalls,
     id::{QueueName, TaskId},
-    step::{Form, IntoFlow},
+    step::{Form, IntoFlow, IntoGroup},
     submission::{Submission, Trace},
 };
 
@@ -76,11 +76,19 @@ impl Client {
     ///
     /// # Errors
     /// The errors of [`submit_flow`](Self::submit_flow).
-    pub async fn submit_group<T, In: Begins>(
-        &self,
-        group: Group<'_, T, In>,
-    ) -> Result<GroupHandle<T>, Error> {
-        let flow: FlowHandle<T> = self.submit_stages(group.into_flow().stages).await?;
+    // Not `async`, because the compiler reports a wrong argument of such a function three times.
+    pub fn submit_group<'f, 'a: 'f, G>(
+        &'f self,
+        group: G,
+    ) -> BoxFuture<'f, Result<GroupHandle<G::Member>, Error>>
+    where
+        G: IntoGroup<'a, Input: Begins, Member: 'f>,
+    {
+        Box::pin(self.submit_members(group.into_flow().stages))
+    }
+
+    async fn submit_members<T>(&self, stages: Vec<Stage<'_>>) -> Result<GroupHandle<T>, Error> {
+        let flow: FlowHandle<T> = self.submit_stages(stages).await?;
         Ok(GroupHandle::new(self.clone(), flow.id().clone()))
     }
 
@@ -122,7 +130,9 @@ pub(super) fn link<'a>(
 ) -> Result<Vec<Link<'a>>, Error> {
     let queues: Vec<Option<QueueName>> = stages.iter().map(queue_of).collect();
     let mut links: Vec<Link<'a>> = Vec::with_capacity(stages.len());
-    for (place, stage) in stages.into_iter().enumerate() {
+    let (mut inherited, last) = (Vec::new(), stages.len().saturating_sub(1));
+    for (place, mut stage) in stages.into_iter().enumerate() {
+        stage.wait_for(&mem::take(&mut inherited));
         let link = match stage {
             Stage::Task(task) => {
                 check_form(&task, links.last())?;
@@ -133,6 +143,13 @@ pub(super) fn link<'a>(
                 Link::Task(Box::new(submission))
             }
             Stage::Group(mut calls) => {
+                // A group without members ends at once, so the step after it waits for the others.
+                if place < last && (former.is_some() || !calls.after.is_empty()) && calls.is_empty()
+                {
+                    let former = former.clone().map(Prerequisite::Task);
+                    inherited = former.into_iter().map(Ok).chain(calls.after.clone()).collect();
+                }
+                calls.let_members_wait()?;
                 let known = queues[place + 1..].iter().chain(queues[..place].iter().rev());
                 let queue = known.flatten().next().cloned().or_else(|| first_queue(&mut calls));
                 let id =

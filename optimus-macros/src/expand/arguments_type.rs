@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{ext::IdentExt, spanned::Spanned};
 
 use crate::{
-    expand::here,
+    expand::{here, options},
     parse::function::{Model, Param},
 };
 
@@ -81,11 +81,19 @@ pub(crate) fn parameters(model: &Model) -> TokenStream {
     let named = model.arguments().enumerate();
     let impls = named.filter_map(|(index, param)| {
         let (name, ty) = (param.plain_json_name()?, &param.ty);
+        let (fill, options) = options::known(model, param);
+        let marks = options.into_iter().map(|option| match option {
+            "biz_id" => quote!(MakesBizId),
+            "lane" => quote!(MakesLane),
+            _ => quote!(MakesBy),
+        });
         Some(quote! {
             impl __optimus::Parameter<#index> for #args {
                 const NAME: &'static ::core::primitive::str = #name;
                 type Type = #ty;
+                #fill
             }
+            #(impl __optimus::#marks<#index> for #args {})*
         })
     });
     impls.collect()

@@ -10,7 +10,7 @@ use crate::{
     expand::here,
     parse::{
         backoff::Formula,
-        function::Model,
+        function::{Model, Param},
         gather::Window,
         options::{Awaited, Backoff, LaneFailure, OnLost, PrerequisiteFailure},
         rate::Rate,
@@ -104,7 +104,7 @@ pub(crate) fn after(model: &Model) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn after(&self, __biz_id: &::core::primitive::str) -> ::std::vec::Vec<__optimus::Key> {
+        fn after_biz_id(__biz_id: &::core::primitive::str) -> ::std::vec::Vec<__optimus::Key> {
             ::std::vec![#(#keys),*]
         }
     }
@@ -132,43 +132,40 @@ fn backoff(backoff: &Backoff) -> TokenStream {
     quote!(__optimus::Backoff::#backoff)
 }
 
-/// Generates the names of the options that are made of the arguments.
-pub(crate) fn named_templates(model: &Model) -> TokenStream {
+/// The options that are made of the arguments, with the templates that the definition has.
+fn given(model: &Model) -> impl Iterator<Item = (&'static str, &(LitStr, Template))> {
     let o = &model.options;
-    let options = [
-        ("biz_id", o.biz_id.is_some()),
-        ("lane", o.lane.is_some()),
-        ("by", o.gather.by.is_some()),
-        ("after", !o.after.is_empty()),
-    ];
-    let names: Vec<_> =
-        options.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect();
-    if names.is_empty() {
+    let given = [("biz_id", &o.biz_id), ("lane", &o.lane), ("by", &o.gather.by)];
+    given.into_iter().filter_map(|(name, given)| Some((name, given.as_ref()?)))
+}
+
+/// Generates the functions that fill the templates, and the parts of the templates, for a step that
+/// takes an argument from another task.
+pub(crate) fn templates(model: &Model) -> TokenStream {
+    let filled: TokenStream =
+        given(model).map(|(name, given)| filled(model, name, given)).collect();
+    let parts: Vec<_> = given(model)
+        .map(|(name, (_, Template { literals, .. }))| {
+            quote!(__optimus::KeyTemplate { option: #name, literals: &[#(#literals),*] })
+        })
+        .collect();
+    if parts.is_empty() {
         return TokenStream::new();
     }
     quote! {
-        const TEMPLATES: &'static [&'static ::core::primitive::str] = &[#(#names),*];
+        const TEMPLATES: &'static [__optimus::KeyTemplate] = &[#(#parts),*];
+        #filled
     }
-}
-
-/// Generates the functions that fill the templates.
-pub(crate) fn templates(model: &Model) -> TokenStream {
-    let o = &model.options;
-    let given = [("biz_id", &o.biz_id), ("lane", &o.lane), ("by", &o.gather.by)];
-    let given = given.into_iter().filter_map(|(name, given)| Some((name, given.as_ref()?)));
-    given.map(|(name, given)| filled(model, name, given)).collect()
 }
 
 /// Generates a function of that name, which fills the template from the arguments.
 fn filled(model: &Model, name: &str, (literal, template): &(LitStr, Template)) -> TokenStream {
     let span = here(literal.span());
     let name = Ident::new(name, span);
-    let format = LitStr::new(&template.format, span);
+    let format = LitStr::new(&template.format(), span);
     let values = template.placeholders.iter().map(|placeholder| {
-        let mut param = param_ident(model, &placeholder.param);
-        param.set_span(param.span().located_at(span));
-        // Spans as in the user's code: only then does the compiler list the existing fields.
-        let fields = placeholder.fields.iter().map(|field| member(field, literal.span()));
+        let param = param_ident(model, &placeholder.param, span);
+        let fields = placeholder.fields.iter().map(|field| member(field, span));
         quote_spanned!(span=> self.#param #(.#fields)*)
     });
     quote_spanned! {span=>
@@ -178,11 +175,49 @@ fn filled(model: &Model, name: &str, (literal, template): &(LitStr, Template)) -
     }
 }
 
-fn param_ident(model: &Model, plain: &str) -> Ident {
-    let mut arguments = model.arguments().map(|param| &param.ident);
-    arguments.find(|ident| ident.unraw() == plain).expect("a checked placeholder").clone()
+/// Generates what a given argument means for the templates that have it, and the marks by which
+/// `chain!` finds out whether they have one that is not given.
+pub(crate) fn known(model: &Model, param: &Param) -> (TokenStream, Vec<&'static str>) {
+    let (mut texts, mut marks) = (Vec::new(), Vec::new());
+    for (name, (literal, template)) in given(model) {
+        // The spans are those of `filled`, so that a mistake is reported once.
+        let span = here(literal.span());
+        for (place, placeholder) in template.placeholders.iter().enumerate() {
+            if param.ident.unraw() != placeholder.param {
+                continue;
+            }
+            let format = LitStr::new(&placeholder.format(), span);
+            let fields = placeholder.fields.iter().map(|field| member(field, span));
+            texts.push(quote_spanned! {span=>
+                __texts.put(#name, #place, ::std::format!(#format, (*__value)#(.#fields)*));
+            });
+            marks.push(name);
+        }
+    }
+    marks.dedup();
+    if texts.is_empty() {
+        return (TokenStream::new(), marks);
+    }
+    let fill = quote! {
+        const IS_IN_TEMPLATE: ::core::primitive::bool = true;
+
+        fn fill(__value: &Self::Type, __texts: &mut __optimus::KeyTexts) {
+            #(#texts)*
+        }
+    };
+    (fill, marks)
 }
 
+fn param_ident(model: &Model, plain: &str, span: Span) -> Ident {
+    let mut arguments = model.arguments().map(|param| &param.ident);
+    let found = arguments.find(|ident| ident.unraw() == plain);
+    let mut ident = found.expect("a checked placeholder").clone();
+    ident.set_span(ident.span().located_at(span));
+    ident
+}
+
+/// Returns a field. Its span is not that of the user's code: the compiler would propose to replace
+/// the whole template by a field with a similar name.
 fn member(field: &str, span: Span) -> TokenStream {
     if let Some(mut name) = template::name(field) {
         name.set_span(span);

@@ -32,7 +32,6 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
             impl __optimus::Remembered for #args {}
         )
     });
-    let templates_named = options::named_templates(model);
     quote! {
         #verdict
         #remembered
@@ -40,7 +39,6 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
         impl __optimus::Task for #args {
             const NAME: &'static str = #name;
             #output
-            #templates_named
 
             fn options() -> __optimus::TaskOptions {
                 #options

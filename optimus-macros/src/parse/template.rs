@@ -15,19 +15,28 @@ const KEY_BYTES_MAX: usize = 512;
 /// A parsed template.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template {
-    /// The format string for `format!`, with one positional argument for each placeholder.
-    pub(crate) format: String,
-    /// The values, in the order of the format's arguments.
+    /// The plain text before the first placeholder, between the placeholders, and after the last.
+    pub(crate) literals: Vec<String>,
+    /// The values between these.
     pub(crate) placeholders: Vec<Placeholder>,
 }
 
-/// `{param.field.0:spec}` without its spec.
+/// `{param.field.0:spec}`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Placeholder {
     /// The parameter, without `r#`.
     pub(crate) param: String,
     /// The fields below it, outermost first: names or tuple positions.
     pub(crate) fields: Vec<String>,
+    /// How the value is printed, with the colon; empty for the usual way.
+    pub(crate) spec: String,
+}
+
+impl Placeholder {
+    /// Returns the format string of the value alone.
+    pub(crate) fn format(&self) -> String {
+        format!("{{{}}}", self.spec)
+    }
 }
 
 /// Reads the template of an option: `biz_id`, `lane` or `by`.
@@ -73,16 +82,16 @@ fn key_problem(option: &str, text: &str) -> Option<String> {
 
 /// Reads a template. The error states what is wrong and what to write instead.
 fn parse(text: &str, option: &str) -> Result<Template, String> {
-    let mut template = Template { format: String::new(), placeholders: Vec::new() };
+    let mut template = Template { literals: vec![String::new()], placeholders: Vec::new() };
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
         let (literal, from_brace) = rest.split_at(at);
-        template.format.push_str(literal);
+        template.add(literal);
         if let Some(after) = from_brace.strip_prefix("{{") {
-            template.format.push_str("{{");
+            template.add("{");
             rest = after;
         } else if let Some(after) = from_brace.strip_prefix("}}") {
-            template.format.push_str("}}");
+            template.add("}");
             rest = after;
         } else if let Some(after) = from_brace.strip_prefix('{') {
             let (inside, after) = after.split_once('}').ok_or_else(unclosed)?;
@@ -92,7 +101,7 @@ fn parse(text: &str, option: &str) -> Result<Template, String> {
             return Err("a `}` without its `{`; a plain brace is written `}}`".to_owned());
         }
     }
-    template.format.push_str(rest);
+    template.add(rest);
     Ok(template)
 }
 
@@ -101,6 +110,21 @@ fn unclosed() -> String {
 }
 
 impl Template {
+    /// Returns the format string for `format!`, with one positional argument for each placeholder.
+    pub(crate) fn format(&self) -> String {
+        let escaped = |literal: &String| literal.replace('{', "{{").replace('}', "}}");
+        let mut literals = self.literals.iter().map(escaped);
+        let mut format = literals.next().unwrap_or_default();
+        for (placeholder, literal) in self.placeholders.iter().zip(literals) {
+            format.extend([placeholder.format(), literal]);
+        }
+        format
+    }
+
+    fn add(&mut self, literal: &str) {
+        self.literals.last_mut().expect("one literal more than placeholders").push_str(literal);
+    }
+
     fn placeholder(&mut self, inside: &str, option: &str) -> Result<(), String> {
         let (path, spec) = match inside.split_once(':') {
             Some((path, spec)) => (path, format!(":{spec}")),
@@ -126,11 +150,9 @@ impl Template {
                  with `.{option}(…)`"
             ));
         }
-        self.format.extend(["{", &spec, "}"]);
-        self.placeholders.push(Placeholder {
-            param: param.to_owned(),
-            fields: fields.into_iter().map(ToOwned::to_owned).collect(),
-        });
+        let fields = fields.into_iter().map(ToOwned::to_owned).collect();
+        self.placeholders.push(Placeholder { param: param.to_owned(), fields, spec });
+        self.literals.push(String::new());
         Ok(())
     }
 }
@@ -159,9 +181,8 @@ mod tests {
 
     use super::*;
 
-    fn placeholder(path: &str) -> Placeholder {
-        let mut parts = path.split('.').map(ToOwned::to_owned);
-        Placeholder { param: parts.next().unwrap(), fields: parts.collect() }
+    fn path(placeholder: Placeholder) -> String {
+        [vec![placeholder.param], placeholder.fields].concat().join(".")
     }
 
     #[test]
@@ -176,11 +197,10 @@ mod tests {
             ("{type}", "{}", vec!["type"]),
             ("zahlung-{größe}", "zahlung-{}", vec!["größe"]),
         ] {
-            let placeholders = paths.into_iter().map(placeholder).collect();
-            assert_eq!(
-                parse(text, "biz_id"),
-                Ok(Template { format: format.to_owned(), placeholders })
-            );
+            let template = parse(text, "biz_id").unwrap();
+            assert_eq!(template.format(), format);
+            let found: Vec<_> = template.placeholders.into_iter().map(path).collect();
+            assert_eq!(found, paths);
         }
     }
 
@@ -221,7 +241,7 @@ mod tests {
         #[test]
         fn text_without_braces_is_its_own_format(text in "[^{}]*") {
             let template = parse(&text, "lane").unwrap();
-            prop_assert_eq!(template, Template { format: text, placeholders: Vec::new() });
+            prop_assert_eq!(template, Template { literals: vec![text], placeholders: Vec::new() });
         }
     }
 }

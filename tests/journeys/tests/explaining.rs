@@ -46,8 +46,8 @@ on_both! {
         lane.pause("ann", "their API is down").await.unwrap();
         let second = submit(&bench, double().lane("tenant-7").due(Due::In(SOON * 100))).await;
         let why = explain(&bench, &second).await;
-        let [Obstacle::NotDue { at }, Obstacle::Lane { key, holders, ahead }, Obstacle::Limit(gate),
-            Obstacle::NoWorker] = &why.obstacles[..]
+        let [Obstacle::NotDue { at }, Obstacle::Lane { key, holders, ahead, .. },
+            Obstacle::Limit(gate), Obstacle::NoWorker] = &why.obstacles[..]
         else {
             panic!("{why}");
         };
@@ -56,6 +56,11 @@ on_both! {
         assert_eq!(gate.shut.as_ref().unwrap().by, "ann");
         let text = why.to_string();
         assert!(text.contains("3. lane tenant-7: paused by ann (their API is down)"), "{text}");
+        assert!(text.contains("2. lane tenant-7 (width 1): no task is before it"), "{text}");
+        assert!(!text.contains("not before"), "the first line has the time: {text}");
+        bench.client.lane("default", "tenant-7").set_width(6).await.unwrap();
+        let text = explain(&bench, &second).await.to_string();
+        assert!(text.contains("2. lane tenant-7 (width 6, set at run time): no task"), "{text}");
     }
 
     async fn a_task_that_waits_for_another_one_names_it_first(bench: Bench) {

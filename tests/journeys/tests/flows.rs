@@ -8,7 +8,7 @@ use common::{
     Bench,
     sums::{
         LoggedWorker, SOON, Way, becomes, fill, in_a_way, length, note, number, plus,
-        plus_in_a_way, unfinished,
+        plus_in_a_way, sum, unfinished,
     },
 };
 use optimus_core::{
@@ -222,6 +222,73 @@ on_both! {
         let handle = bench.client.submit_flow(number(1).then(late)).await.unwrap();
         becomes(&bench, handle.id(), TaskState::Delayed).await;
         logged.worker.stop().await;
+    }
+
+    async fn a_flow_and_a_group_wait_for_what_they_are_submitted_after(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let import = bench.client.submit(in_a_way(1, Way::Waits)).await.unwrap();
+        logged.gate.began.wait_for(1).await;
+        let chain = number(1).then(plus(10)).after(&import);
+        let chain = bench.client.submit_flow(chain).await.unwrap();
+        let members = [note("a").queue("other"), note("b")];
+        let notes = bench.client.submit_group(group(members).after(&import)).await.unwrap();
+        let later = group([note("c")]).then(note("last")).after(&chain).after(&notes);
+        let later = bench.client.submit_flow(later).await.unwrap();
+        becomes(&bench, chain.steps()[0].id(), TaskState::Blocked).await;
+        let why = bench.client.inspector().explain(notes.id()).await.unwrap().to_string();
+        assert!(why.contains(&format!("it waits until {} has succeeded", import.id())), "{why}");
+        assert_eq!(unfinished(&bench, "default").await + unfinished(&bench, "other").await, 7);
+        assert!(logged.log.lines().is_empty());
+        logged.gate.open.hit();
+        assert_eq!(chain.result_within(SOON).await.unwrap(), 11);
+        notes.results().await.unwrap();
+        later.result_within(SOON).await.unwrap();
+        let lines = logged.log.lines();
+        assert_eq!((lines.len(), &lines[2..]), (4, &["c".to_owned(), "last".to_owned()][..]));
+        logged.worker.stop().await;
+    }
+
+    async fn a_group_without_members_hands_its_wait_on(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let none = || group((0..0).map(number));
+        let import = bench.client.submit(in_a_way(1, Way::Waits)).await.unwrap();
+        logged.gate.began.wait_for(1).await;
+        let after = bench.client.submit_flow(none().after(&import).then(sum)).await.unwrap();
+        let chain = in_a_way(2, Way::Waits).then(none()).then(note("last"));
+        let chain = bench.client.submit_flow(chain).await.unwrap();
+        logged.gate.began.wait_for(2).await;
+        becomes(&bench, after.id(), TaskState::Blocked).await;
+        becomes(&bench, chain.id(), TaskState::Blocked).await;
+        logged.gate.open.hit();
+        assert_eq!(after.result_within(SOON).await.unwrap(), 0);
+        chain.result_within(SOON).await.unwrap();
+        logged.worker.stop().await;
+    }
+
+    async fn a_group_is_cancelled_with_what_it_waits_for_if_it_says_so(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let import = bench.client.submit(in_a_way(1, Way::Waits)).await.unwrap();
+        logged.gate.began.wait_for(1).await;
+        let waits = group([note("a"), note("b")]).after(&import);
+        let waits = waits.on_prerequisite_failure(PrerequisiteFailure::Cancel);
+        let waits = bench.client.submit_group(waits).await.unwrap();
+        bench.client.cancel(import.id()).await.unwrap();
+        let problem = waits.ended().await.unwrap_err();
+        assert!(problem.is_cancelled(), "{problem}");
+        assert!(logged.log.lines().is_empty());
+        logged.gate.open.hit();
+        logged.worker.stop().await;
+    }
+
+    async fn a_flow_after_a_task_that_can_not_be_named_is_refused(bench: Bench) {
+        let unkept = || optimus_core::key(number, 7);
+        let chain = number(1).then(plus(1)).after(unkept());
+        let problem = bench.client.submit_flow(chain).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("outcome_ttl"), "{problem}");
+        let members = group([number(1)]).after(unkept());
+        let problem = bench.client.submit_group(members).await.unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains("outcome_ttl"), "{problem}");
+        assert_eq!(unfinished(&bench, "default").await, 0);
     }
 
     async fn a_scope_submits_a_flow_with_its_client(bench: Bench) {

@@ -280,10 +280,10 @@ on_both! {
         logged.gate.began.wait_for(1).await;
         let shop = bench.client.lane("default", "shop");
         let answer = shop.set_width(4).await.unwrap();
-        assert_eq!((answer.is_known, answer.was_set), (true, false));
+        assert_eq!((answer.has_tasks, answer.before), (true, None));
         logged.gate.began.wait_for(4).await;
         assert_eq!((counts(&bench).await.working, counts(&bench).await.blocked), (4, 2));
-        assert!(shop.set_width(2).await.unwrap().was_set);
+        assert_eq!(shop.set_width(2).await.unwrap().before, Some(4));
         assert_eq!(shop.width().await.unwrap(), Some(2));
         let lanes = bench.client.inspector().lanes("default", 9).await.unwrap();
         assert_eq!(lanes[0].width_set.map(u16::from), Some(2));
@@ -292,7 +292,7 @@ on_both! {
         for handle in &handles {
             done(handle).await;
         }
-        assert!(shop.reset_width().await.unwrap().was_set);
+        assert_eq!(shop.reset_width().await.unwrap().before, Some(2));
         assert_eq!(shop.width().await.unwrap(), None);
         logged.worker.stop().await;
     }

@@ -64,6 +64,22 @@ on_both! {
         quiet_and_busy(&bench, 128, 600).await;
     }
 
+    async fn a_much_wider_lane_starts_all_that_wait(bench: Bench) {
+        let gate = Gate::new();
+        let worker = bench.worker().task_type::<Wait>().data(gate.clone()).concurrency(40);
+        let worker = bench.start(worker.poll(NEVER));
+        let calls = (0..200).map(|_| Wait {}.call().lane("shop"));
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        gate.began.wait_for(1).await;
+        bench.client.lane("default", "shop").set_width(300).await.unwrap();
+        gate.began.wait_for(40).await;
+        gate.open.hit();
+        for handle in &handles {
+            handle.result_within(SOON).await.unwrap();
+        }
+        worker.stop().await;
+    }
+
     async fn each_of_many_tasks_that_come_one_by_one_wakes_a_worker(bench: Bench) {
         let builder = bench.worker().poll(NEVER).task_type::<Double>().concurrency(4);
         let worker = bench.start(builder);

@@ -5,8 +5,10 @@ async fn send(to: String) {
     let _ = to;
 }
 
-async fn submit() {
+async fn submit() -> optimus::Result<()> {
     send("Ann".to_owned()).await;
+    send("Ann".to_owned()).await?;
+    Ok(())
 }
 
 fn main() {

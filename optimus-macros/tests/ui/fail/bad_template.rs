@@ -36,6 +36,11 @@ async fn no_field(order: Order) {
     let _ = order.id;
 }
 
+#[optimus::task(lane = "order-{order.ids}")]
+async fn similar_field(order: Order) {
+    let _ = order.id;
+}
+
 #[optimus::task(biz_id = "{order}")]
 async fn no_display(order: Order) {
     let _ = order.id;

@@ -20,12 +20,20 @@ async fn ship(paid: String) -> Result<String, BoxError> {
     Ok(paid)
 }
 
+#[optimus::task]
+async fn count(shelves: Vec<String>) -> Result<usize, BoxError> {
+    Ok(shelves.len())
+}
+
 async fn submit(client: Client) {
     let _ = client.submit(chain![reserve(7), ship]).await;
     let _ = client.submit_flow(step!(pay(22, _))).await;
+    let _ = client.submit_group(group([reserve(7)]).then(count)).await;
+    let _ = client.submit_group(reserve(7)).await;
     // These are right: a group and a call are flows, too.
     let _ = client.submit_flow(group([reserve(7)])).await;
     let _ = client.submit_flow(reserve(7)).await;
+    let _ = client.submit_group(group([reserve(7)])).await;
 }
 
 fn main() {
