@@ -65,13 +65,20 @@ const EXPIRY: Duration = Duration::from_secs(2);
 /// Succeeds after the time at which it would have expired.
 #[derive(Serialize, Deserialize)]
 struct Late {
-    by_snooze: bool,
+    by: Ask,
     made: SystemTime,
 }
 
+/// What the first attempt asks for.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum Ask {
+    Retry,
+    Snooze,
+}
+
 impl Late {
-    fn new(by_snooze: bool) -> Call<Self> {
-        Self { by_snooze, made: SystemTime::now() }.call()
+    fn new(by: Ask) -> Call<Self> {
+        Self { by, made: SystemTime::now() }.call()
     }
 }
 
@@ -85,7 +92,10 @@ impl Task for Late {
             return Ok(waited);
         }
         let rest = EXPIRY.saturating_sub(waited) + Duration::from_millis(50);
-        Err(if self.by_snooze { Snooze::new(rest).into() } else { Retry::after(rest).into() })
+        Err(match self.by {
+            Ask::Retry => Retry::after(rest).into(),
+            Ask::Snooze => Snooze::new(rest).into(),
+        })
     }
 }
 
@@ -276,7 +286,7 @@ on_both! {
 
     async fn a_task_that_was_started_in_time_is_retried_and_snoozed_beyond_it(bench: Bench) {
         let worker = bench.start(bench.worker().task_type::<Late>());
-        let calls = [false, true].map(|by_snooze| Late::new(by_snooze).expires_in(EXPIRY));
+        let calls = [Ask::Retry, Ask::Snooze].map(|by| Late::new(by).expires_in(EXPIRY));
         for handle in bench.client.submit_all(calls).await.unwrap() {
             let waited = handle.result_within(SOON).await.unwrap();
             assert!(waited > EXPIRY, "the task ended {waited:?} after its submit");

@@ -27,8 +27,8 @@ pub enum Fault {
         script: usize,
         /// The index of the call in the script.
         nth: usize,
-        /// Whether the refusal is temporary.
-        passing: bool,
+        /// How the call is refused.
+        refusal: Refusal,
     },
     /// The process dies before it sends the commands.
     DiesBefore,
@@ -39,6 +39,23 @@ pub enum Fault {
         /// The number of lost script calls.
         calls: usize,
     },
+}
+
+/// How a `redis.call` is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Until an operator changes something.
+    Lasting,
+    /// For a short time.
+    Passing,
+}
+
+impl Refusal {
+    /// Returns one of the two, in turn.
+    #[must_use]
+    pub fn alternate(nth: usize) -> Self {
+        if nth.is_multiple_of(2) { Self::Passing } else { Self::Lasting }
+    }
 }
 
 /// How a process notices that a reply does not arrive.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::exchange_fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Refusal, Silence};
 
 /// One exchange that is about to begin.
 #[derive(Clone, Copy, Debug)]
@@ -146,8 +146,9 @@ impl FaultPlan for Rough {
             20..23 => Fault::Late(self.ms(0, 4 * lease_ms)),
             23..31 if exchange.scripts > 0 => {
                 let script = self.random.usize(..exchange.scripts);
-                let (nth, passing) = (self.random.usize(..24), self.random.bool());
-                Fault::CallFails { script, nth, passing }
+                let nth = self.random.usize(..24);
+                let refusal = if self.random.bool() { Refusal::Passing } else { Refusal::Lasting };
+                Fault::CallFails { script, nth, refusal }
             }
             31 if self.random.bool() && self.dies() => Fault::DiesBefore,
             31 if self.dies() => Fault::DiesAfter,

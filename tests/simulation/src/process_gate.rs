@@ -12,7 +12,7 @@ use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::exchange_fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Refusal, Silence};
 use crate::network::{Network, Passage, is_script};
 
 /// The time after which a reply is given up while no byte arrives, as in `broker/pulse.rs`.
@@ -80,15 +80,15 @@ impl ProcessGate {
         request: Request,
         passage: &Passage,
     ) -> RedisResult<Vec<Value>> {
-        let blocks = request.blocks;
+        let patience = (!request.blocks).then_some(SILENCE_MAX);
         match fault {
-            Fault::RequestLost(silence) => lost(silence, blocks).await,
+            Fault::RequestLost(silence) => lost(silence, patience).await,
             Fault::ReplyLost(silence) => {
                 let answers = self.deliver(request, passage).await?;
                 if self.network.are_faults_over() {
                     return Ok(answers);
                 }
-                lost(silence, blocks).await
+                lost(silence, patience).await
             }
             Fault::Torn { arrive } => {
                 let commands = request.commands.into_iter().take(arrive).collect();
@@ -104,12 +104,12 @@ impl ProcessGate {
                 self.send_late(request, passage, by);
                 Err(broken())
             }
-            Fault::CallFails { script, nth, passing } => {
+            Fault::CallFails { script, nth, refusal } => {
                 // The failing call takes as long as without the fault. Otherwise the script meets
                 // another state than in the run that was observed.
                 let (there, back) = passage.latency.unwrap_or_default();
                 sleep(there).await;
-                let answers = self.with_failing_call(&request, script, (nth, passing)).await;
+                let answers = self.with_failing_call(&request, script, (nth, refusal)).await;
                 sleep(back).await;
                 answers
             }
@@ -163,13 +163,13 @@ impl ProcessGate {
         &self,
         request: &Request,
         mut script: usize,
-        (nth, passing): (usize, bool),
+        (nth, refusal): (usize, Refusal),
     ) -> RedisResult<Vec<Value>> {
         let mut answers = Vec::new();
         for command in &request.commands {
             let fails = is_script(command) && script == 0;
             if fails {
-                self.network.probe.arm(nth, passing);
+                self.network.probe.arm(nth, refusal);
             }
             let one = std::slice::from_ref(command);
             answers.extend(self.perform(request, one).await?);
@@ -234,13 +234,14 @@ impl Gate for ProcessGate {
     }
 }
 
-/// Returns the error that a client reports for a lost reply. A blocking command has no timeout.
-async fn lost<T>(silence: Silence, blocks: bool) -> RedisResult<T> {
-    match silence {
-        Silence::Broken => Err(broken()),
-        Silence::Kept if blocks => pending().await,
-        Silence::Kept => {
-            sleep(SILENCE_MAX).await;
+/// Returns the error that a client reports for a lost reply. A blocking command has no timeout, so
+/// its client has no limit to its patience.
+async fn lost<T>(silence: Silence, patience: Option<Duration>) -> RedisResult<T> {
+    match (silence, patience) {
+        (Silence::Broken, _) => Err(broken()),
+        (Silence::Kept, None) => pending().await,
+        (Silence::Kept, Some(patience)) => {
+            sleep(patience).await;
             Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)))
         }
     }

@@ -53,21 +53,23 @@ pub struct Site {
 
 impl Coverage {
     /// Adds a call. Returns the text that distinguishes it from other calls of its line.
-    pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>, fails: bool) -> String {
+    pub(crate) fn add(&mut self, place: Place, call: &RedisCall<'_>) -> String {
         let seen = self.seen.entry(place).or_default();
         // Most lines have one call and run a thousand times, so they need no such text.
         let what = if is_crowded(place) { what(call.arguments) } else { String::new() };
         if !call.wrote && !seen.early.contains(&what) {
             seen.early.insert(what.clone());
         }
-        if fails {
-            self.failures += 1;
-            seen.failed.insert(what.clone());
-        }
         if !seen.made.contains(&what) {
             seen.made.insert(what.clone());
         }
         what
+    }
+
+    /// Records that a call fails that was [added](Self::add).
+    pub(crate) fn add_failure(&mut self, place: Place, what: &str) {
+        self.failures += 1;
+        self.seen.entry(place).or_default().failed.insert(what.to_owned());
     }
 
     /// Returns whether a call has failed.

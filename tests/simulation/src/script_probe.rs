@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use optimus_core::broker::script_texts;
 use optimus_embedded::simulation::{Observer, RedisCall};
 
+use crate::exchange_fault::Refusal;
 use crate::script_coverage::{Coverage, Place};
 
-/// The error that replaces the reply of the failing call. It depends on the kind of the command.
+/// The errors that replace the reply of the failing call: a lasting and a passing one for each kind
+/// of command.
 const READS_FAIL: [&str; 2] = [
     "NOPERM this user has no permissions to run a command or to access a key",
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -38,8 +40,8 @@ struct State {
     names: HashMap<&'static str, &'static str>,
     script: &'static str,
     calls: usize,
-    /// The call of the next script that must fail, and whether the failure is temporary.
-    armed: Option<(usize, bool)>,
+    /// The call of the next script that must fail, and how.
+    armed: Option<(usize, Refusal)>,
     /// The current exchange, and its current script.
     moment: (u64, usize),
     /// The first position of each call that a script made before its first write.
@@ -70,8 +72,8 @@ impl Probe {
     /// Makes call `nth` of the next script fail, counted from 0, if it comes before the script's
     /// first write. A later call can't fail, because Redis refuses nothing to a script that has
     /// written.
-    pub fn arm(&self, nth: usize, passing: bool) {
-        self.state().armed = Some((nth, passing));
+    pub fn arm(&self, nth: usize, refusal: Refusal) {
+        self.state().armed = Some((nth, refusal));
     }
 
     /// Removes the pending failure.
@@ -108,7 +110,10 @@ impl Observer for Probe {
         let nth = state.calls;
         state.calls += 1;
         let fails = !call.wrote && state.armed.is_some_and(|(at, _)| at == nth);
-        let what = state.coverage.add(place, call, fails);
+        let what = state.coverage.add(place, call);
+        if fails {
+            state.coverage.add_failure(place, &what);
+        }
         if !call.wrote {
             let (exchange, script) = state.moment;
             let sighting = Sighting { exchange, script, nth };
@@ -117,8 +122,11 @@ impl Observer for Probe {
         if !fails {
             return None;
         }
-        let (_, passing) = state.armed.take()?;
-        let texts = if call.writes { WRITES_FAIL } else { READS_FAIL };
-        Some(texts[usize::from(passing)].to_owned())
+        let (_, refusal) = state.armed.take()?;
+        let [lasting, passing] = if call.writes { WRITES_FAIL } else { READS_FAIL };
+        Some(match refusal {
+            Refusal::Lasting => lasting.to_owned(),
+            Refusal::Passing => passing.to_owned(),
+        })
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use optimus_core::{Call, Client, Due, platform};
 use optimus_simulation::{
     drain_and_check::{check_run, check_structure},
-    exchange_fault::Fault,
+    exchange_fault::{Fault, Refusal},
     fault_plan::{Exchange, Fair, FaultPlan, NoHeartbeats},
     queues::queue,
     tasks::{Kind, Work},
@@ -132,7 +132,7 @@ impl FaultPlan for FailRefused {
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
         let is_fail = exchange.verb == "fail";
         let nth = is_fail.then(|| self.nth.take()).flatten()?;
-        Some(Fault::CallFails { script: 0, nth, passing: nth % 2 == 0 })
+        Some(Fault::CallFails { script: 0, nth, refusal: Refusal::alternate(nth) })
     }
 }
 

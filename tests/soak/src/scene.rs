@@ -145,7 +145,8 @@ async fn set(
     folder: &Path,
     random: &mut fastrand::Rng,
 ) -> anyhow::Result<Environment> {
-    let store = Store::start(profile.acts().any(|act| act == Act::SetClock));
+    let sets_clock = profile.acts().any(|act| act == Act::SetClock);
+    let store = if sets_clock { Store::with_settable_clock() } else { Store::start() };
     let mut proxies = Vec::new();
     let mut url = async |who: Who, index: usize| {
         if index.is_multiple_of(2) {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use optimus_testkit::{RedisServer, find_redis_server};
+use optimus_testkit::{RedisServer, RedisServerBuilder, find_redis_server};
 use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -20,17 +20,17 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Starts the server. It syncs its file with each write until the setting is changed. A
-    /// settable clock makes the server slower.
-    pub(crate) fn start(sets_clock: bool) -> Self {
-        let mut options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
-        options = options.arg("--timeout", CLOSES_IDLE_AFTER_S);
-        if sets_clock {
-            options = options.settable_clock();
-        }
-        if needs_leave_to_debug() {
-            options = options.arg("--enable-debug-command", "local");
-        }
+    /// Starts the server. It syncs its file with each write until the setting is changed.
+    pub(crate) fn start() -> Self {
+        Self::of(options())
+    }
+
+    /// Starts a server whose clock can be set, which makes it slower.
+    pub(crate) fn with_settable_clock() -> Self {
+        Self::of(options().settable_clock())
+    }
+
+    fn of(options: RedisServerBuilder) -> Self {
         let server = options.start();
         Self { url: server.url(), server: Mutex::new(server) }
     }
@@ -72,6 +72,15 @@ impl Store {
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Ok(value.and_then(|value| value.trim().parse().ok()))
     }
+}
+
+fn options() -> RedisServerBuilder {
+    let options = RedisServer::builder().tcp().appendonly_always().survives_a_full_disk();
+    let options = options.arg("--timeout", CLOSES_IDLE_AFTER_S);
+    if needs_leave_to_debug() {
+        return options.arg("--enable-debug-command", "local");
+    }
+    options
 }
 
 /// Returns whether a setting must allow DEBUG, as Redis 7 and later require.

@@ -1,5 +1,5 @@
-//! Checks that starts are shared by weight while all queues have work, or in strict order:
-//! [`check`].
+//! Checks that starts are shared by weight while all queues have work ([`check_weights`]), or are
+//! in strict order ([`check_strict`]).
 
 use super::trial::LASTS_MS;
 use super::trial_record::{Happened, Member, Record};
@@ -11,9 +11,17 @@ const STRICT_AFTER_NS: u64 = 200_000_000;
 /// When it has ended, its slot belongs to the other queues.
 const HELD_BEFORE_NS: u64 = (20 + LASTS_MS.end) * 1_000_000;
 
-/// Returns the problems, one sentence for each worker.
-pub(super) fn check(record: &Record, strict: bool) -> Vec<String> {
-    let check = if strict { check_order } else { check_shares };
+/// Returns the problems of workers that share their starts, one sentence for each worker.
+pub(super) fn check_weights(record: &Record) -> Vec<String> {
+    check(record, check_shares)
+}
+
+/// Returns the problems of workers with a strict order, one sentence for each worker.
+pub(super) fn check_strict(record: &Record) -> Vec<String> {
+    check(record, check_order)
+}
+
+fn check(record: &Record, check: fn(&Record, usize, &Member) -> Option<String>) -> Vec<String> {
     let several = |worker: &Member| served(record, worker).len() > 1;
     let checked = record.workers.iter().enumerate().filter(|(_, worker)| several(worker));
     checked.filter_map(|(at, worker)| check(record, at, worker)).collect()

@@ -85,8 +85,10 @@ fn a_worker_may_ignore_a_queue_that_it_does_not_serve() {
 #[test]
 fn a_queue_that_starves_is_found_and_one_that_has_its_share_is_not() {
     let story = || Story::filled(1, &[1, 3], 1_000);
-    assert!(fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 > 0))), false).is_empty());
-    let starving = fair::check(&story().runs((0..600).map(|n| usize::from(n % 4 == 0))), false);
+    assert!(
+        fair::check_weights(&story().runs((0..600).map(|n| usize::from(n % 4 > 0)))).is_empty()
+    );
+    let starving = fair::check_weights(&story().runs((0..600).map(|n| usize::from(n % 4 == 0))));
     assert!(only(&starving).contains("began 30 of 40 from queue 0"), "{starving:?}");
 }
 
@@ -98,7 +100,7 @@ fn tasks_begun_before_all_queues_had_work_do_not_count() {
         let turns = (0..1_024).flat_map(|n| [n % 2; 2]);
         turns.for_each(|queue| story.add(late + 30, Happened::Begins { queue, worker: 0 }));
         story.0.steps.sort_by_key(|step| step.at);
-        fair::check(&story.0, false)
+        fair::check_weights(&story.0)
     };
     assert!(story(79).is_empty());
     assert!(only(&story(81)).contains("from queue 0"));
@@ -108,14 +110,14 @@ fn tasks_begun_before_all_queues_had_work_do_not_count() {
 fn a_queue_without_work_has_no_share() {
     let mut story = Story::filled(1, &[1, 1], 1_000);
     story.0.steps.retain(|step| !matches!(step.what, Happened::Waits { queue: 1 }));
-    assert!(fair::check(&story.runs([0; 600]), false).is_empty());
+    assert!(fair::check_weights(&story.runs([0; 600])).is_empty());
 }
 
 #[test]
 fn an_earlier_queue_that_waits_is_found() {
     let story = || Story::filled(1, &[1, 1], 1_000);
-    assert!(fair::check(&story().runs([0; 600]), true).is_empty());
-    let wrong = fair::check(&story().runs([1; 600]), true);
+    assert!(fair::check_strict(&story().runs([0; 600])).is_empty());
+    let wrong = fair::check_strict(&story().runs([1; 600]));
     assert_eq!(
         only(&wrong),
         "worker 1 of 1 slots began from queue 1 201 ms after queue 0 had work for all"

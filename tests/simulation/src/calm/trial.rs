@@ -162,7 +162,8 @@ impl Trial {
         let queues = &self.world.queues;
         let facts = (workers.collect(), queues.weights().to_vec());
         let record = Record::new(facts, &self.tasks, network.journal.events());
-        let unfair = fair::check(&record, queues.strict);
+        let unfair =
+            if queues.strict { fair::check_strict(&record) } else { fair::check_weights(&record) };
         for wrong in live::check(&record).into_iter().chain(unfair) {
             network.complain(wrong);
         }

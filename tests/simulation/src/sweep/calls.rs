@@ -1,7 +1,7 @@
 //! Makes each `redis.call` fail once that a script makes before its first write.
 
 use super::{Performance, Scene, run_scene};
-use crate::exchange_fault::{Fault, Silence};
+use crate::exchange_fault::{Fault, Refusal, Silence};
 use crate::fault_plan::{Exchange, FaultPlan, Latency, NoHeartbeats, Once, SHORT};
 use crate::run::Voice;
 use crate::script_coverage::{Coverage, Place};
@@ -73,7 +73,7 @@ pub fn fail_each_call() -> (Coverage, Vec<String>) {
 
 fn fails_at(seen: Sighting) -> Once {
     let Sighting { exchange, script, nth } = seen;
-    Once { at: exchange, fault: Fault::CallFails { script, nth, passing: nth % 2 == 0 } }
+    Once { at: exchange, fault: Fault::CallFails { script, nth, refusal: Refusal::alternate(nth) } }
 }
 
 impl Findings {

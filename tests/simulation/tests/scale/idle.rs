@@ -31,16 +31,22 @@ async fn fill_slots(world: &World, client: &Client, workers: usize) {
     eventually("each slot is filled", SOON, begun).await;
 }
 
-/// Returns the commands per second of this many workers that serve this many queues, idle or with
-/// full slots.
-fn rate(workers: usize, queues: usize, are_full: bool) -> f64 {
+/// The slots of the workers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slots {
+    Idle,
+    Full,
+}
+
+/// Returns the commands per second of this many workers that serve this many queues.
+fn rate(workers: usize, queues: usize, slots: Slots) -> f64 {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&vec![1; queues]);
         let world = Arc::new(world);
         for _ in 0..workers {
             world.worker(setup());
         }
-        if are_full {
+        if slots == Slots::Full {
             let client = world.client(world.next_process()).await.unwrap();
             fill_slots(&world, &client, workers).await;
         }
@@ -49,20 +55,20 @@ fn rate(workers: usize, queues: usize, are_full: bool) -> f64 {
         sleep(Duration::from_secs(SECONDS.into())).await;
         let sent = u32::try_from(world.network.tally().commands - before).unwrap();
         let rate = f64::from(sent) / f64::from(SECONDS);
-        println!("{workers} workers of {queues} queues, full: {are_full}: {rate:.3} commands/s");
+        println!("{workers} workers of {queues} queues, {slots:?}: {rate:.3} commands/s");
         rate
     })
 }
 
 #[test]
 fn an_idle_worker_of_one_queue_sends_three_commands_in_four_seconds() {
-    let rate = rate(1, 1, false);
+    let rate = rate(1, 1, Slots::Idle);
     assert!(rate <= 0.75, "{rate}");
 }
 
 #[test]
 fn workers_without_an_idle_slot_share_their_polls_of_queues_without_work() {
-    let (idle, full) = (rate(20, 10, false), rate(20, 10, true));
+    let (idle, full) = (rate(20, 10, Slots::Idle), rate(20, 10, Slots::Full));
     assert!(full <= idle * 1.5, "{full}, while idle ones send {idle}");
 }
 
@@ -76,7 +82,7 @@ mod long {
         // for any number of workers.
         let upkeep = 21.0 / 15.0;
         // From 80 workers on, each worker sends the same number of commands.
-        let each = (rate(80, 20, false) - upkeep) / 80.0;
+        let each = (rate(80, 20, Slots::Idle) - upkeep) / 80.0;
         let thousand = 1_000.0 * each + upkeep;
         assert!(thousand <= 600.0, "{thousand}");
     }
