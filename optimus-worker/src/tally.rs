@@ -70,7 +70,7 @@ impl Counts {
             (self.snoozed, "snoozed"),
             (self.cancelled, "cancelled"),
             (self.given_back, "given back"),
-            (self.stale, "ended after their lease"),
+            (self.stale, "stale"),
             (self.unanswered, "unanswered"),
         ]
     }
@@ -107,7 +107,7 @@ mod tests {
         tally.count(&Outcome::Stale);
         let counts = tally.take();
         assert_eq!(counts, Counts { success: 12, snoozed: 1, stale: 1, ..Counts::default() });
-        assert_eq!(counts.text(), "12 succeeded, 1 snoozed, 1 ended after their lease");
+        assert_eq!(counts.text(), "12 succeeded, 1 snoozed, 1 stale");
         assert!(tally.take().is_empty());
         assert_eq!(tally.take().text(), "none ended");
     }

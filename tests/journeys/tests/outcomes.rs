@@ -4,54 +4,18 @@ mod common;
 
 use std::{
     future::pending,
-    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{Bench, Double, Gate, Wait};
+use common::{
+    Bench, Double, Gate, Wait,
+    log::{Log, PATIENCE},
+};
 use optimus_core::{BoxError, Cancel, Context, Fatal, OnLost, Retry, Snooze, Task, WorkerId};
-use optimus_testkit::{EachEvent, LogEvent, eventually};
+use optimus_testkit::{LogEvent, eventually};
 use serde::{Deserialize, Serialize};
 use tracing::{Dispatch, Level, dispatcher, subscriber::set_default};
-
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Keeps the events of a level and of more severe levels.
-#[derive(Clone)]
-struct Log {
-    level: Level,
-    lines: Arc<Mutex<Vec<LogEvent>>>,
-}
-
-impl Log {
-    fn at(level: Level) -> Self {
-        Self { level, lines: Arc::default() }
-    }
-
-    fn subscriber(&self) -> EachEvent {
-        let lines = self.lines.clone();
-        let keep = move |event| lines.lock().unwrap().push(event);
-        EachEvent::new(keep).of("optimus").at(self.level)
-    }
-
-    /// Returns the lines about the ends of the tasks with this name.
-    fn of(&self, task: &str) -> Vec<LogEvent> {
-        let ends = self.lines("optimus::task").into_iter();
-        ends.filter(|line| line.get("task") == task).collect()
-    }
-
-    fn lines(&self, target: &str) -> Vec<LogEvent> {
-        let lines = self.lines.lock().unwrap();
-        lines.iter().filter(|line| line.target == target).cloned().collect()
-    }
-
-    /// Returns the first line about such a task.
-    async fn first(&self, task: &str) -> LogEvent {
-        eventually("the end is logged", PATIENCE, async || !self.of(task).is_empty()).await;
-        self.of(task).remove(0)
-    }
-}
 
 #[derive(Debug, thiserror::Error)]
 #[error("the bank does not answer")]
@@ -160,28 +124,6 @@ async fn a_worker_that_ends_logs_a_summary_of_the_last_part_of_a_minute_for_all_
     assert_eq!((line.level, line.get("running")), (Level::INFO, "0"));
     let text = "3 succeeded, 1 will be retried, 1 died, 1 snoozed, 1 cancelled; 0 running";
     assert!(line.message().ends_with(text), "{line:?}");
-}
-
-#[tokio::test]
-async fn an_attempt_whose_report_is_not_answered_is_in_the_last_summary() {
-    let log = Log::at(Level::INFO);
-    let _default = set_default(log.subscriber());
-    let bench = Bench::on_redis().await;
-    // Redis refuses the report, and the worker holds it until it ends.
-    bench.raw().await.run(&format!("SET {} odd", bench.key("default", "success"))).await;
-    let worker = bench.worker().shutdown_grace(Duration::from_millis(100));
-    let worker = bench.start(worker.task_type::<Double>());
-    bench.client.submit(Double { number: 1 }.call()).await.unwrap();
-    let is_refused = async || {
-        let lines = log.lines.lock().unwrap();
-        lines.iter().any(|line| line.message().contains("Redis refuses reports"))
-    };
-    eventually("the report is refused", PATIENCE, is_refused).await;
-    worker.stop().await;
-    assert_eq!(log.first(Double::NAME).await.get("outcome"), "unanswered");
-    let lines = log.lines("optimus::summary");
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert_eq!((lines[0].get("unanswered"), lines[0].get("running")), ("1", "0"));
 }
 
 #[tokio::test]

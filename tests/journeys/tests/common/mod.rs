@@ -3,6 +3,7 @@
 
 pub mod blocking_task;
 pub mod digests;
+pub mod log;
 pub mod one_thread;
 pub mod orders;
 mod raw;
