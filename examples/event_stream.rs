@@ -117,7 +117,7 @@ async fn main() -> anyhow::Result<()> {
             }
             println!("all events are applied");
         }
-        _ => bail!("`work <file>` or `submit <users> <events>`"),
+        _ => bail!("run it with `work <file>` or `submit <users> <events>`"),
     }
     Ok(())
 }

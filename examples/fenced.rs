@@ -90,7 +90,7 @@ async fn main() -> anyhow::Result<()> {
             report("may".into()).perform_async().await?.result().await?;
             println!("the report of may is done");
         }
-        _ => anyhow::bail!("`work <file>` or `submit`"),
+        _ => anyhow::bail!("run it with `work <file>` or `submit`"),
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ async fn main() -> anyhow::Result<()> {
             }
             println!("{} views are counted", handles.len());
         }
-        _ => bail!("`work <file>` or `submit <sites> <views>`"),
+        _ => bail!("run it with `work <file>` or `submit <sites> <views>`"),
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ async fn main() -> anyhow::Result<()> {
             let url = env::var("OPTIMUS_URL").context("set OPTIMUS_URL")?;
             trigger(&Client::connect(&url).await?, count.parse()?).await?;
         }
-        _ => bail!("`work <file>` or `trigger <orders>`"),
+        _ => bail!("run it with `work <file>` or `trigger <orders>`"),
     }
     Ok(())
 }

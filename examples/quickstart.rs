@@ -11,6 +11,7 @@ use std::{
     time::Instant,
 };
 
+use anyhow::Context as _;
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use indicatif::{ProgressBar, ProgressStyle};
 use optimus::{Client, Context, TaskHandle, Worker};
@@ -42,7 +43,8 @@ async fn main() -> anyhow::Result<()> {
     // the first task of that file still waits. Calls with one biz id are one task, so their handles
     // have one id.
     let client = Client::builder(&url).namespace("quickstart").connect().await?;
-    let files = find_files(&folder, &mut Vec::new())?;
+    let files = find_files(&folder, &mut Vec::new());
+    let files = files.with_context(|| format!("can't read the folder {}", folder.display()))?;
     let handles = client.submit_all(files.iter().cloned().map(count_words)).await?;
     let tasks: HashMap<_, _> = handles.into_iter().map(|task| (task.id().clone(), task)).collect();
     println!("{} tasks for {} files", tasks.len(), files.len());
