@@ -12,7 +12,7 @@
 --        there that has succeeded; the result is there if the task takes it · `ended <id><mark>
 --        <state>`, which has ended otherwise · `member <group> <position> <state> <policy>
 --        <result>`, a member of a group here has ended · `end <state> <after> <reference>`, a task
---        here has ended, and those who wait for it learn of it; if they are many, those above the
+--        here has ended, and tasks that wait learn of it; if there are many, those above the
 --        score `after`. A state is `success` · `dead` · `cancelled` · `forgotten`, it was deleted
 --        or its result is gone · `void`, no requeue can change it
 -- REPLY  OK, the last number that was applied, '1' if effects were posted
@@ -40,7 +40,7 @@ flow.ends, flow.has_ties = {}, true
 redis.call('HLEN', tasks)
 read_waits(flow)
 
--- The result of a success here, for those who take it, and the task that had it; nil if it is no
+-- The result of a success here, for tasks that take it, and the task that had it; nil if it is no
 -- longer known.
 local function result_of(ref)
   local found = results[ref]
@@ -61,7 +61,7 @@ local function result_of(ref)
   return found[1], found[2]
 end
 
--- One who waits for a task here learns that it has ended.
+-- A task that waits for one here learns that it has ended.
 local function tell(ref, waiter, state)
   local id, mark, home = string.sub(waiter, 1, 22), string.sub(waiter, 23, 23),
     string.sub(waiter, 25)
@@ -84,7 +84,7 @@ local function tell(ref, waiter, state)
   end
 end
 
--- How many of those who wait learn of a success in one call. Each that takes the result gets a copy
+-- How many tasks that wait learn of a success in one call. Each that takes the result gets a copy
 -- of it.
 local function told_at_once(ref, waiters)
   for _, waiter in ipairs(waiters) do
@@ -102,7 +102,7 @@ local function goes_on(ref)
   return state == 'met' or state == 'open' and not flow.is_gone[ref]
 end
 
--- Passes an end on to some of those who wait. Returns to how many.
+-- Passes an end on to some of the tasks that wait. Returns to how many.
 local function tell_all(state, after, ref)
   if state ~= 'success' and goes_on(ref) then
     return 0

@@ -65,7 +65,7 @@ for _, id in ipairs(asking) do
   end
 end
 
--- Some of those who wait for a reference. If they are many, another call looks at others.
+-- Some of the tasks that wait for a reference. If there are many, another call reads others.
 local function some_tied(ref, value)
   local tied = {}
   if value == '*' then

@@ -1,4 +1,4 @@
--- after_answer: what an end without success means for those who wait, by their policies; and tasks
+-- after_answer: what an end without success means for tasks that wait, by their policies; and tasks
 -- that end because a prerequisite is not met.
 
 -- The policies in a header; without one the task continues to wait.

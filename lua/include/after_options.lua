@@ -1,6 +1,6 @@
 -- after_options: the prerequisites of the tasks of a submit.
 
--- Reads the options of prerequisites: who waits for what, who has a lane, and who gives up when.
+-- Reads the options of prerequisites: which tasks wait for what, have a lane, and give up when.
 -- Returns the position after them.
 local function read_after_options(found, options, first)
   while true do

@@ -17,8 +17,8 @@ local function leads(base, name, id)
   return not at or run.name == name
 end
 
--- Who of a due key leads its next run, nil if nobody does; the former leader, if that has ended;
--- and whether the former one still leads.
+-- Which task of a due key leads its next run, nil if none; the last leader, if that has ended; and
+-- whether the last one still leads.
 local function leader_in(base, name, key)
   local first = redis.call('ZRANGE', key, '0', '1', 'WITHSCORES')
   if first[2] ~= '-1' then

@@ -75,7 +75,7 @@ local function count_effect(flow, groups, gid, rest, source)
   end
 end
 
--- Those who wait for groups that end learn of it, also those who asked in this call.
+-- Tasks that wait for groups that end learn of it, also those that asked in this call.
 local function tell_group_ends(flow, groups)
   for _, group in ipairs(groups) do
     if group.ends and cached(flow.ties, flow.ties_key, group.gid) then

@@ -12,7 +12,7 @@ local NEEDS_OF_AFTER = 4
 -- Groups and results that are handed on: older scripts would not count members, and would start
 -- tasks without their input.
 local NEEDS_OF_GROUPS = 5
--- Tasks that run together: older scripts would not let them go on.
+-- Tasks that run together: older scripts would not let them continue.
 local NEEDS_OF_GATHER = 6
 -- Widths of lanes that were set at run time: older scripts would use the widths of the tasks.
 local NEEDS_OF_WIDTHS = 7

@@ -67,8 +67,8 @@ impl Data {
         self.0.get(&TypeId::of::<T>())?.1.downcast_ref().cloned()
     }
 
-    /// Returns the name of a type in the set that may be meant: the type in another wrapper, such
-    /// as `Arc`, or a type with the same last word.
+    /// Returns the name of a type in the set that may be the right one: the type in another
+    /// wrapper, such as `Arc`, or a type with the same last word.
     #[doc(hidden)]
     pub fn similar(&self, key: DataKey) -> Option<&'static str> {
         let names = self.0.values().map(|(name, _)| *name);

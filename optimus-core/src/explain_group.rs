@@ -131,7 +131,7 @@ impl Inspector {
     }
 }
 
-/// Returns the prerequisite that tells most: one that must be requeued, or else one that waits.
+/// Returns the most useful prerequisite: one that must be requeued, or else one that waits.
 fn most_telling(unmet: &[PrerequisiteDetails]) -> Option<&PrerequisiteDetails> {
     unmet.iter().min_by_key(|found| match (found.state, &found.group) {
         (TaskState::Dead | TaskState::Cancelled, _) => 0,

@@ -133,7 +133,7 @@ impl StepTask {
         }
     }
 
-    /// Returns the submission of the task, which waits for the former step.
+    /// Returns the submission of the task, which waits for the step before it.
     pub(crate) fn link(self, former: Option<&TaskId>) -> Result<Submission, Error> {
         let Self { made, takes, form, .. } = self;
         let mut submission = made?;
@@ -184,13 +184,13 @@ impl Stage<'_> {
     }
 
     /// Sets what it does when the step before it fails, and what a group does when a member fails,
-    /// unless that is known.
+    /// unless that is set already.
     pub(crate) fn set_policy(&mut self, on_failure: PrerequisiteFailure) {
         self.follow(on_failure);
         self.set_member_policy(on_failure);
     }
 
-    /// Sets what it does when the step before it fails, unless that is known.
+    /// Sets what it does when the step before it fails, unless that is set already.
     pub(crate) fn follow(&mut self, on_failure: PrerequisiteFailure) {
         match self {
             Self::Task(task) => task.set_policy(on_failure),
@@ -198,7 +198,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Sets what a group does when a member fails, unless that is known.
+    /// Sets what a group does when a member fails, unless that is set already.
     pub(crate) fn set_member_policy(&mut self, on_failure: PrerequisiteFailure) {
         if let Self::Group(group) = self {
             group.on_failure.get_or_insert(on_failure);

@@ -84,7 +84,7 @@ pub struct Group<'a, T, In = NoInput> {
 pub struct GroupCalls<'a> {
     pub(crate) members: Box<dyn Iterator<Item = Vec<Stage<'a>>> + Send + 'a>,
     pub(crate) id: Option<TaskId>,
-    /// What a member that fails does to the group, if anybody says it.
+    /// What a member that fails does to the group, if the program has set it.
     pub(crate) on_failure: Option<PrerequisiteFailure>,
     pub(crate) keep: Duration,
     /// How the result of the step before the group becomes an argument of the members.

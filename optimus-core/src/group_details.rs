@@ -54,7 +54,7 @@ pub struct MemberPlace {
     pub group: TaskId,
     /// The position in the group, from 0.
     pub position: u32,
-    /// How far the group is; `None` if nothing is known of it any more.
+    /// The progress of the group; `None` if nothing is known of it any more.
     pub progress: Option<GroupProgress>,
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask older`: runs a worker of an earlier commit beside the present one, on the same
-//! queues.
+//! `cargo xtask older`: runs a worker of an earlier commit and one of the present commit on the
+//! same queues.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -72,7 +72,7 @@ struct Worktree {
 impl Worktree {
     fn of(revision: &str) -> anyhow::Result<Self> {
         let path = env::temp_dir().join(format!("optimus-older-{}", std::process::id()));
-        let text = path.to_str().context("the temporary folder has a strange name")?;
+        let text = path.to_str().context("the path of the temporary folder is not Unicode")?;
         git(&["worktree", "add", "--quiet", "--detach", text, revision])?;
         let target =
             env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);

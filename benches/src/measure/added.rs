@@ -1,4 +1,4 @@
-//! What a feature adds to the instructions of Redis for a task, beside a plain one.
+//! Measures the Redis instructions that a feature adds to a plain task.
 
 use super::life::{Made, Stage, Taken};
 use super::plain;
@@ -15,8 +15,8 @@ const ADDED: &str = "added_at_batch";
 const STAGES: [(Stage, &str); 3] =
     [(Stage::Start, "start"), (Stage::Submit, "submit"), (Stage::Complete, "claim and complete")];
 
-/// Counts what tasks cost that `of_feature` makes, and what plain ones cost. `of_feature` gets the
-/// number of a task and how many there are.
+/// Counts the instructions for tasks of `of_feature` and for plain tasks. `of_feature` gets the
+/// number of a task and the number of all tasks.
 pub(super) fn rows(
     bench: &Bench,
     name: &'static str,

@@ -1,5 +1,5 @@
-//! The number of Redis instructions for a task of a pair, of which one waits for the other, beside
-//! a plain one, counted by valgrind.
+//! Counts, with valgrind, the Redis instructions for a task of a pair in which one waits for the
+//! other, compared with a plain task.
 
 use optimus_core::{After, Prerequisite};
 

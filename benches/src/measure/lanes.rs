@@ -1,4 +1,4 @@
-//! The number of Redis instructions for a task of a lane, beside a plain one, counted by valgrind.
+//! Counts, with valgrind, the Redis instructions for a task of a lane, compared with a plain task.
 
 use optimus_core::Lane;
 

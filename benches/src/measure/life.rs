@@ -21,7 +21,7 @@ pub(super) enum Stage {
     Submit,
     /// Every task is claimed before the first one ends.
     Claim,
-    /// Every claim is reported before the next one.
+    /// The tasks of each claim are reported before the next claim.
     Complete,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum Taken {
     Gathered,
 }
 
-/// So many calls of so many tasks each.
+/// The number of calls, and of the tasks of each call.
 pub(super) struct Life<'a> {
     pub(super) broker: Broker,
     pub(super) calls: usize,

@@ -1,5 +1,5 @@
-//! The number of Redis instructions for a task with a limit that keeps no task waiting, beside a
-//! plain one, counted by valgrind.
+//! Counts, with valgrind, the Redis instructions for a task with a limit that keeps no task
+//! waiting, compared with a plain task.
 
 use optimus_core::{Gate, Limit, Rate, TaskLimit};
 

@@ -18,7 +18,7 @@ pub struct Collected {
 
 impl Broker {
     /// Takes up to `want` of the tasks that run together with the task of this lease, but no more
-    /// than one call returns. With 0 the task no longer leads, and the others go on without it.
+    /// than one call returns. With 0 the task no longer leads, and the others continue without it.
     /// `None`: the worker no longer holds it.
     pub async fn collect(
         &self,

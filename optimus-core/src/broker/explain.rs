@@ -59,7 +59,7 @@ pub struct QueueLoad {
 }
 
 impl Broker {
-    /// Reads where a task is in its lane; `None` if nothing of the lane keeps it waiting. A task
+    /// Reads where a task is in its lane; `None` if it does not wait because of the lane. A task
     /// that has not joined comes after all.
     pub async fn lane_place(
         &self,

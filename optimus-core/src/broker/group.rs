@@ -103,7 +103,7 @@ impl Broker {
         Ok(Enrolled::Added { first, total, is_new, posted, born })
     }
 
-    /// Cancels a group: those who wait for it learn that it was cancelled, and its members no
+    /// Cancels a group: tasks that wait for it learn that it was cancelled, and its members no
     /// longer count. The members themselves continue. Returns how far it was, and whether effects
     /// were posted; `None` if nothing is known of it.
     pub async fn disband(

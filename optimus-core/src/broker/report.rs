@@ -103,7 +103,7 @@ pub struct Shutting {
     pub scope: ShutScope,
     /// For how long.
     pub wait: Duration,
-    /// Why, for those who look at the pause.
+    /// Why, for people who read about the pause.
     pub why: String,
 }
 

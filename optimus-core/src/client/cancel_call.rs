@@ -28,8 +28,8 @@ impl Client {
     ///
     /// A running handler can wait for this with [`Context::cancelled`](crate::Context::cancelled).
     /// An `async` handler that does not end within 10 s is dropped. A handler that still returns
-    /// `Ok` has succeeded. Tasks that wait for this one, also in other queues, are told at once, as
-    /// their `on_prerequisite_failure` says.
+    /// `Ok` has succeeded. Tasks that wait for this one, also in other queues, learn of it at once,
+    /// as their `on_prerequisite_failure` says.
     ///
     /// ```no_run
     /// # async fn doc(client: optimus_core::Client, id: optimus_core::TaskId)

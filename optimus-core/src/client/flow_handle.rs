@@ -150,8 +150,8 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
         }
     }
 
-    /// Returns whether the flow does not go on after this error of a step: the first step after it
-    /// that is not cancelled with the one before it waits for a requeue.
+    /// Returns whether the flow ends with this error of a step: the first step after it that is not
+    /// cancelled with the one before it waits for a requeue.
     async fn ends_with(&self, place: usize, problem: &Error) -> bool {
         if problem.is_forgotten() {
             return false;

@@ -72,7 +72,7 @@ impl Bench {
         unreachable!("a relay comes to an end")
     }
 
-    /// Claims all that is ready, and reports its success.
+    /// Claims all ready tasks, and reports their success.
     pub(crate) async fn run_all(
         &self,
         at: u64,
@@ -88,7 +88,7 @@ impl Bench {
         claimed.ids()
     }
 
-    /// Fails unless nobody waits for anything and nothing is left to relay.
+    /// Fails unless no task waits for another and nothing is left to relay.
     pub(crate) async fn assert_nobody_waits(&self) {
         let left = self.names().await;
         let kinds = ["ties", "after:", "asks", "giveups", "outbox"];

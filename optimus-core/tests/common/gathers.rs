@@ -15,7 +15,7 @@ pub(crate) fn three_of(key: &str) -> Gather {
     Gather { by: key.into(), wait: ms(10_000), max: 3 }
 }
 
-/// As many of the key as come within 10 s.
+/// Tasks of this key run together 10 s after the first, however many there are.
 pub(crate) fn many_of(key: &str) -> Gather {
     Gather { max: 1_000, ..three_of(key) }
 }

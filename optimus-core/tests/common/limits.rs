@@ -17,12 +17,12 @@ pub(crate) fn at_most(name: &str, max_working: u32) -> TaskLimit {
     TaskLimit { gate: named(name), limit: Limit::new().max_working(max_working) }
 }
 
-/// So many tasks of a named limit start in a second.
+/// At most this many tasks of a named limit start in a second.
 pub(crate) fn a_second(name: &str, tasks: u32, burst: u32) -> TaskLimit {
     TaskLimit { gate: named(name), limit: Limit::new().rate(Rate::per_second(tasks)).burst(burst) }
 }
 
-/// One task of a named limit starts in ten seconds.
+/// At most one task of a named limit starts in ten seconds.
 pub(crate) fn one_in_10_s(name: &str) -> TaskLimit {
     TaskLimit { gate: named(name), limit: Limit::new().rate(Rate::per_minute(6)) }
 }
@@ -48,7 +48,7 @@ impl Bench {
         assert_eq!(self.fsck_of_tasks().await, [""; 0]);
     }
 
-    /// Fails if anything of a limit is left but times of tokens and the mark in `waiters`.
+    /// Fails if a limit has left more than the times of tokens and the mark in `waiters`.
     pub(crate) async fn assert_no_limits_left(&self) {
         let kinds = ["wait:", "waits", "gate", "busy:", "permits", "loans"];
         let left: Vec<String> = self.names().await;

@@ -292,7 +292,7 @@ impl Actors {
                 let (queue, biz_id) = (self.queue.clone(), format!("b{}", choice / 4 % 4));
                 return Prerequisite::Key { queue, task: "job".into(), biz_id };
             }
-            // Mostly tasks that were submitted lately.
+            // Mostly tasks that were submitted recently.
             let near = usize::from(choice) % self.tasks.len().min(12);
             Prerequisite::Task(self.tasks[self.tasks.len() - 1 - near].clone())
         };

@@ -28,7 +28,7 @@ pub(crate) const NARROW_GOAL: Goal = Goal { enough_steps: 10_000, cases: &CASES 
 pub(crate) const WIDE_GOAL: Goal = Goal { enough_steps: 3_000, cases: &WIDE_CASES };
 
 const CASES: [&str; 59] = [
-    "reports let tasks go on later",
+    "reports let tasks continue later",
     "apply applies",
     "apply posts",
     "apply has applied before",
@@ -116,7 +116,7 @@ impl Reach {
             }
         }
         match answer {
-            Answer::Reported(told) if told.posted => self.count("reports let tasks go on later"),
+            Answer::Reported(told) if told.posted => self.count("reports let tasks continue later"),
             Answer::Applied { posted: true, .. } => self.count("apply posts"),
             Answer::Reaped { tasks: 128, .. } => self.count("reap takes the most"),
             Answer::Purged { tasks: 64.., .. } => self.count("purge takes the most"),

@@ -38,7 +38,7 @@ async fn the_later_of_two_tasks_that_wait_for_each_other_is_refused(bench: Bench
     assert_eq!(bench.state(&holder[0]).await, TaskState::Ready);
 }
 
-async fn a_longer_way_is_named_in_its_order(bench: Bench) {
+async fn a_longer_cycle_is_named_in_its_order(bench: Bench) {
     let tasks = vec![
         link(&bench, "a", &["b", "other"]),
         link(&bench, "b", &["side", "c"]),
@@ -113,7 +113,7 @@ async fn a_requeue_that_closes_a_cycle_is_refused(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn a_very_long_way_is_not_walked(bench: Bench) {
+async fn a_very_long_cycle_is_not_searched(bench: Bench) {
     let name = |at: usize| format!("b{at}");
     let chain = |count: usize| {
         let link = |at| link(&bench, &name(at), &[&name(at + 1)]);
@@ -130,11 +130,11 @@ async fn a_very_long_way_is_not_walked(bench: Bench) {
 
 on_both![
     the_later_of_two_tasks_that_wait_for_each_other_is_refused,
-    a_longer_way_is_named_in_its_order,
+    a_longer_cycle_is_named_in_its_order,
     tasks_of_one_call_are_decided_in_their_order,
     a_call_that_is_sent_again_has_the_same_answer,
     a_task_for_which_others_wait_may_wait_for_a_third,
     a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id,
     a_requeue_that_closes_a_cycle_is_refused,
-    a_very_long_way_is_not_walked,
+    a_very_long_cycle_is_not_searched,
 ];

@@ -50,7 +50,7 @@ async fn a_task_waits_for_one_of_another_queue(bench: Bench) {
     );
     assert_eq!(there.field("meta", "needs").await.as_deref(), Some("4"));
     assert_eq!(succeed(&there, 3, 1).await, first);
-    assert_eq!(here.state(&second).await, TaskState::Blocked, "no relay came yet");
+    assert_eq!(here.state(&second).await, TaskState::Blocked, "no relay has run yet");
     there.relay_all(4).await;
     assert_eq!(next(&here, 5, 1).await, [second]);
     here.assert_nobody_waits().await;
@@ -73,7 +73,7 @@ async fn a_tie_whose_drop_was_lost_ends_after_some_hours(bench: Bench) {
     assert_eq!(ties().await.split(' ').count(), 2, "it is not asked yet");
     there.relay(3 * HOUR_MS + 1).await;
     assert_eq!(ties().await, format!("{}0@default", waits.stored()));
-    // The other one still waits, and is told.
+    // The other one still waits, and learns of the end.
     there.worker(3 * HOUR_MS + 2, "w").await;
     assert_eq!(succeed(&there, 3 * HOUR_MS + 2, 1).await, first);
     there.relay_all(3 * HOUR_MS + 3).await;
@@ -99,7 +99,7 @@ async fn a_task_that_was_never_submitted_leaves_no_tie(bench: Bench) {
     drop(waits);
 }
 
-async fn a_success_that_was_before_is_found(bench: Bench) {
+async fn an_earlier_success_is_found(bench: Bench) {
     let (there, here) = two(bench).await;
     let worker = optimus_core::WorkerId::from_stored("w");
     let first = there.add(0, there_is(&there).biz_id("a b")).await;
@@ -107,7 +107,7 @@ async fn a_success_that_was_before_is_found(bench: Bench) {
     there.complete(2, &[remembered(done_as(&lease, "a b"))]).await;
     let wait = After::new([keyed(&there, "a b"), Prerequisite::Task(first)]);
     let second = here.add_after(3, job(), wait).await;
-    // One turn brings the answer, too, because nobody may serve the other queue.
+    // One turn also carries the answer, because the other queue may have no worker.
     here.relay(4).await;
     assert_eq!(next(&here, 5, 1).await, [second]);
     here.assert_nobody_waits().await;
@@ -195,11 +195,11 @@ async fn ends_elsewhere_are_answered_by_policy(bench: Bench) {
     {
         assert_eq!(here.state(id).await, state);
     }
-    // Those that no longer wait have told so.
+    // The tasks that no longer wait have said so.
     here.relay_all(5).await;
     let tie = format!("{}0@default", ids[0].stored());
     assert_eq!(there.field("ties", &first.stored()).await, Some(tie));
-    // One who asks later learns of it.
+    // A task that asks later learns of it.
     let later = here.add_after(6, job(), or(Cancel, after(&first))).await;
     here.relay_all(7).await;
     assert_eq!(here.state(&later).await, TaskState::Cancelled);
@@ -308,7 +308,7 @@ on_both![
     a_task_waits_for_one_of_another_queue,
     a_tie_whose_drop_was_lost_ends_after_some_hours,
     a_task_that_was_never_submitted_leaves_no_tie,
-    a_success_that_was_before_is_found,
+    an_earlier_success_is_found,
     the_answers_of_a_hundred_queues_come_at_once,
     late_and_repeated_relays_change_nothing,
     a_late_relay_of_fewer_effects_changes_nothing,

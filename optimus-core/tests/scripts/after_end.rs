@@ -1,4 +1,4 @@
-//! Prerequisites that end without success, tasks that give up, and many who wait for one task.
+//! Prerequisites that end without success, tasks that give up, and many tasks that wait for one.
 
 use optimus_core::{
     After, Prerequisite, PrerequisiteFailure, Submission, TaskId, TaskState, WorkerId,
@@ -50,10 +50,10 @@ async fn a_dead_prerequisite_is_answered_by_policy(bench: Bench) {
     let found = bench.now().inspect(&by_id[1]).await.unwrap();
     let error = found.errors.lines().last().expect("it says why");
     assert!(error.contains(&first.stored()) && error.contains("\"dead\""), "{error}");
-    // Those who come later learn of it, too.
+    // Tasks that come later learn of it, too.
     assert_states(&bench, &three(&bench, &after(&first)).await).await;
     assert_states(&bench, &three(&bench, &After::new([keyed(&bench, "a")])).await).await;
-    // The prerequisite runs again, and those who wait go on.
+    // The prerequisite runs again, and the tasks that wait for it continue.
     bench.at(10).requeue(&first).await.unwrap();
     for seq in 2.. {
         if bench.run_as(11, &worker, seq).await.is_empty() {
@@ -91,7 +91,8 @@ async fn every_end_of_a_prerequisite_is_passed_on(bench: Bench) {
     assert_states(&bench, &three(&bench, &after(&first)).await).await;
 }
 
-/// The end of a task is told later. By then, another task may have its biz id, or it may run again.
+/// An end is passed on later. By that time, another task may have the biz id, or the task may run
+/// again.
 async fn an_end_of_a_prerequisite_that_runs_again_is_not_passed_on(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job().biz_id("a")).await;
@@ -127,7 +128,7 @@ async fn a_purged_prerequisite_counts_as_cancelled(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn those_who_wait_for_a_cancelled_task_learn_of_it_one_after_the_other(bench: Bench) {
+async fn tasks_that_wait_for_a_cancelled_one_learn_of_it_one_after_the_other(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let mut ids = vec![bench.add(0, job()).await];
     for _ in 0..5 {
@@ -231,7 +232,7 @@ async fn several_policies_and_prerequisites_meet_in_one_task(bench: Bench) {
 }
 
 impl Bench {
-    /// Runs what is ready, with the biz id `a` for the reports.
+    /// Runs the ready tasks, with the biz id `a` for the reports.
     async fn run_as(&self, at: u64, worker: &WorkerId, seq: u64) -> Vec<TaskId> {
         let claimed = self.claim(at, worker, seq, 128).await;
         let report = |lease| crate::acts::done_biz(lease, "a");
@@ -242,7 +243,7 @@ impl Bench {
         claimed.ids()
     }
 
-    /// Fails unless this many tasks ended while they waited, and nobody waits.
+    /// Fails unless this many tasks ended while they waited, and no task waits.
     async fn assert_unmet_kept(&self, count: u64) {
         let kept: u64 = self.raw(redis::cmd("HLEN").arg(self.key("unmet_ended"))).await;
         let waits: u64 = self.raw(redis::cmd("HLEN").arg(self.key("unmet"))).await;
@@ -257,7 +258,7 @@ on_both![
     every_end_of_a_prerequisite_is_passed_on,
     an_end_of_a_prerequisite_that_runs_again_is_not_passed_on,
     a_purged_prerequisite_counts_as_cancelled,
-    those_who_wait_for_a_cancelled_task_learn_of_it_one_after_the_other,
+    tasks_that_wait_for_a_cancelled_one_learn_of_it_one_after_the_other,
     a_task_gives_up_after_its_time,
     a_thousand_tasks_that_wait_for_one_are_released_in_turns,
     many_who_wait_for_a_dead_task_learn_of_it_in_several_calls,

@@ -99,7 +99,7 @@ async fn it_releases_the_biz_id_and_completes_waits(bench: Bench) {
     }
 }
 
-async fn each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once(bench: Bench) {
+async fn each_of_many_is_cancelled_alone_and_one_named_twice_only_once(bench: Bench) {
     let [held, idle] = [bench.worker(0, "held").await, bench.worker(0, "idle").await];
     let mut running = Vec::new();
     for seq in 1..=3 {
@@ -170,7 +170,7 @@ on_both![
     a_running_task_is_asked_to_stop_and_its_worker_woken,
     the_cancel_of_an_ended_task_is_refused_with_its_state,
     it_releases_the_biz_id_and_completes_waits,
-    each_of_many_is_cancelled_on_its_own_and_one_named_twice_only_once,
+    each_of_many_is_cancelled_alone_and_one_named_twice_only_once,
     the_holder_of_a_task_is_found_among_many_tasks,
     a_damaged_record_can_be_cancelled,
 ];

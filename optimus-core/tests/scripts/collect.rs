@@ -91,7 +91,7 @@ async fn a_large_run_collects_in_several_calls_and_leads_until_the_last(bench: B
     bench.assert_gathering("a", &[], None).await;
 }
 
-async fn a_run_of_one_lets_the_others_go_on(bench: Bench) {
+async fn a_run_of_one_lets_the_others_continue(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     bench.submit(0, &gathered(0, 3, &three_of("a"))).await;
     let leader = bench.take(1, &worker, 1).await;
@@ -136,7 +136,7 @@ on_both! {
     a_run_never_has_more_than_it_wants_and_the_rest_is_due_at_once,
     the_rest_waits_for_its_own_time,
     a_large_run_collects_in_several_calls_and_leads_until_the_last,
-    a_run_of_one_lets_the_others_go_on,
+    a_run_of_one_lets_the_others_continue,
     a_repeated_claim_answers_with_the_leader_alone,
     a_task_that_runs_alone_collects_nothing,
     a_heartbeat_shows_what_was_collected,

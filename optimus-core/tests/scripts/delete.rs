@@ -153,7 +153,7 @@ async fn the_success_of_an_older_task_is_still_known(bench: Bench) {
     assert_eq!(state_of(&deleted, 2).await, TaskState::Forgotten);
 }
 
-async fn each_of_many_is_deleted_on_its_own_and_one_named_twice_only_once(bench: Bench) {
+async fn each_of_many_is_deleted_alone_and_one_named_twice_only_once(bench: Bench) {
     let tasks = one_of_each(&bench).await;
     let worker = bench.worker(0, "w").await;
     let held = bench.add(0, job().priority(9)).await;
@@ -194,7 +194,7 @@ on_both![
     a_second_delete_finds_an_unknown_task,
     a_wait_for_a_deleted_task_ends_as_forgotten,
     the_success_of_an_older_task_is_still_known,
-    each_of_many_is_deleted_on_its_own_and_one_named_twice_only_once,
+    each_of_many_is_deleted_alone_and_one_named_twice_only_once,
     a_biz_id_that_another_task_holds_stays,
     a_full_call_is_deleted_at_once,
 ];

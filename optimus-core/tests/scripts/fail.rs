@@ -112,7 +112,7 @@ async fn the_answer_names_the_tasks_that_were_cancelled_instead(bench: Bench) {
     for asked in [1, 2, 3, 4] {
         bench.at(0).cancel(&leases[asked].id).await.unwrap();
     }
-    // Somebody else has the second one.
+    // Another worker has the second one.
     assert!(bench.release(0, &[given(&leases[1], Give::Head)]).await.is_empty());
     let outcomes = [Retry(ms(1)), Retry(ms(1)), Retry(ms(1)), Dead, Cancelled, Dead];
     let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, o)| failed(l, o)).collect();

@@ -241,7 +241,7 @@ async fn a_call_that_the_next_loss_would_end_runs_alone(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn a_call_that_is_asked_to_stop_is_cancelled_and_the_run_goes_on(bench: Bench) {
+async fn a_call_that_is_asked_to_stop_is_cancelled_and_the_run_continues(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let run = run_of_three(&bench, &worker).await;
     bench.at(2).cancel(&run[1].id).await.unwrap();
@@ -264,5 +264,5 @@ on_both! {
     calls_that_were_tried_as_often_run_together_and_others_apart,
     calls_that_an_older_program_let_wait_with_new_ones_run_with_them,
     a_call_that_the_next_loss_would_end_runs_alone,
-    a_call_that_is_asked_to_stop_is_cancelled_and_the_run_goes_on,
+    a_call_that_is_asked_to_stop_is_cancelled_and_the_run_continues,
 }

@@ -12,7 +12,7 @@ use crate::{
     jobs::{job, ready_at},
 };
 
-/// One that leads a run that is due at 10 s, and one that joined 1 ms after it.
+/// A task that leads a run that is due at 10 s, and a task that joined 1 ms after it.
 async fn led(bench: &Bench) -> (Lease, TaskId) {
     let worker = bench.worker_for(0, "w", ms(90_000)).await;
     let first = bench.add_gathered(0, &many_of("a")).await;
@@ -26,7 +26,7 @@ async fn led(bench: &Bench) -> (Lease, TaskId) {
 async fn assert_leads(bench: &Bench, worker: &WorkerId, next: &TaskId) {
     assert_eq!(bench.due_run("a").await, Some(10_001));
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
-    assert!(bench.answer_wakeup().await, "an idle worker hears of it");
+    assert!(bench.answer_wakeup().await, "an idle worker is woken");
     let lease = bench.take(10_002, worker, 2).await;
     assert_eq!(&lease.id, next);
     assert!(bench.collect(10_003, &lease, 9).await.grants.is_empty());

@@ -1,4 +1,4 @@
-//! Groups: how members are counted, once each, and when those who wait for a group go on.
+//! Groups: how members are counted, once each, and when the tasks that wait for a group continue.
 
 use optimus_core::{
     Member, MemberResult,

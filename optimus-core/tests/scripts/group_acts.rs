@@ -120,7 +120,7 @@ impl Bench {
         assert!(self.complete(at, &reports).await.is_empty());
     }
 
-    /// Claims the next task, and returns what its worker finds as its arguments.
+    /// Claims the next task, and returns the arguments that its worker finds.
     pub(crate) async fn arguments(&self, at: u64, seq: u64) -> String {
         let mut claimed = self.claim(at, &worker(), seq, 1).await;
         let grant = claimed.grants.pop().expect("a task is ready");

@@ -52,7 +52,9 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
     assert_eq!(bench.now().group(&group).await.unwrap().unwrap().on_member_failure, Run);
 }
 
-async fn a_group_that_is_removed_is_forgotten_and_who_waits_for_it_is_cancelled(bench: Bench) {
+async fn a_group_that_is_removed_is_forgotten_and_tasks_that_wait_for_it_are_cancelled(
+    bench: Bench,
+) {
     bench.worker(0, "w").await;
     let group = bench.grouped(2, Wait).await;
     let callback = bench.callback(&group, Wait).await;
@@ -83,8 +85,8 @@ async fn a_group_that_is_not_sealed_waits_for_more(bench: Bench) {
     assert_eq!(bench.state(&callback).await, TaskState::Ready);
 }
 
-/// The client dies after the half of its members, and another one does the same again.
-async fn a_submit_that_broke_off_continues_with_the_same_members(bench: Bench) {
+/// The client dies after half of its members. Another client submits the same group again.
+async fn an_interrupted_submit_continues_with_the_same_members(bench: Bench) {
     bench.worker(0, "w").await;
     let group = new_group(&bench);
     bench.enroll_or_seal(0, &group, "all", 4, true).await;
@@ -121,7 +123,7 @@ async fn a_group_is_cancelled_as_a_unit(bench: Bench) {
     bench.at(3).cancel_all(&bench.queue, &ids.iter().collect::<Vec<_>>()).await.unwrap();
     bench.relay_all(4).await;
     assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
-    // An addition that runs beside it comes too late.
+    // An addition at the same time comes too late.
     assert_eq!(bench.enroll(5, &group, "late", 1).await, Enrolled::Ended(TaskState::Cancelled));
     bench.complete(6, &[counted(&lease, &group, 0, "0")]).await;
     bench.relay_all(7).await;
@@ -192,7 +194,7 @@ async fn a_thousand_members_are_counted_a_call_at_a_time(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-async fn an_old_group_is_removed_and_those_who_wait_learn_of_it(bench: Bench) {
+async fn an_old_group_is_removed_and_tasks_that_wait_learn_of_it(bench: Bench) {
     bench.worker(0, "w").await;
     let group = new_group(&bench);
     let callback = bench.callback(&group, Cancel).await;
@@ -270,8 +272,8 @@ async fn a_position_that_a_group_does_not_have_never_counts(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
-/// One relay brings both effects in one call.
-async fn a_question_behind_the_last_member_is_answered(bench: Bench) {
+/// One relay carries both effects in one call.
+async fn a_question_after_the_last_member_is_answered(bench: Bench) {
     let there = bench.sibling("there");
     there.worker(0, "w").await;
     let group = new_group(&bench);
@@ -290,17 +292,17 @@ async fn a_question_behind_the_last_member_is_answered(bench: Bench) {
 on_both![
     a_running_group_takes_more_members_until_it_ends,
     other_calls_under_the_name_of_an_addition_are_refused,
-    a_group_that_is_removed_is_forgotten_and_who_waits_for_it_is_cancelled,
+    a_group_that_is_removed_is_forgotten_and_tasks_that_wait_for_it_are_cancelled,
     a_group_that_is_not_sealed_waits_for_more,
-    a_submit_that_broke_off_continues_with_the_same_members,
+    an_interrupted_submit_continues_with_the_same_members,
     a_group_is_cancelled_as_a_unit,
     members_of_other_queues_are_counted_by_effects,
     a_callback_of_another_queue_gets_the_results,
     a_thousand_members_are_counted_a_call_at_a_time,
-    an_old_group_is_removed_and_those_who_wait_learn_of_it,
+    an_old_group_is_removed_and_tasks_that_wait_learn_of_it,
     a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task,
     a_member_that_was_deleted_counts_as_cancelled_under_run,
     a_group_that_waits_for_a_deleted_member_is_cancelled,
     a_position_that_a_group_does_not_have_never_counts,
-    a_question_behind_the_last_member_is_answered,
+    a_question_after_the_last_member_is_answered,
 ];

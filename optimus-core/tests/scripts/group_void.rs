@@ -1,4 +1,4 @@
-//! Ends that no requeue can change, such as that of a group that was cancelled: those who wait are
+//! Ends that no requeue can change, such as that of a cancelled group. The tasks that wait are
 //! cancelled in turn, also if their policy is to wait.
 
 use optimus_core::{
@@ -29,7 +29,7 @@ impl Bench {
     }
 }
 
-async fn what_waits_for_a_cancelled_group_is_cancelled_in_turn(bench: Bench) {
+async fn tasks_that_wait_for_a_cancelled_group_are_cancelled_in_turn(bench: Bench) {
     bench.worker(0, "w").await;
     let there = bench.sibling("there");
     there.worker(0, "w").await;
@@ -78,8 +78,8 @@ async fn a_group_after_a_cancelled_group_is_cancelled_or_ends_without_its_member
     );
 }
 
-/// Another task may come under the key.
-async fn who_waits_by_key_for_what_was_cancelled_so_goes_on_waiting(bench: Bench) {
+/// Another task may have the key later.
+async fn a_task_that_waits_by_key_for_a_task_that_was_cancelled_so_still_waits(bench: Bench) {
     bench.worker(0, "w").await;
     let group = bench.grouped(1, Wait).await;
     let first = bench.add_after(0, job().biz_id("a"), after(&group)).await;
@@ -101,7 +101,7 @@ async fn a_task_whose_result_is_gone_is_cancelled(bench: Bench) {
     assert_eq!(bench.state(task.id()).await, TaskState::Cancelled);
 }
 
-async fn who_waits_for_a_group_that_is_no_longer_kept_is_cancelled(bench: Bench) {
+async fn a_task_that_waits_for_a_group_that_is_no_longer_kept_is_cancelled(bench: Bench) {
     bench.worker(0, "w").await;
     let group = new_group(&bench);
     bench.enroll(0, &group, "never sealed", 1).await;
@@ -112,9 +112,9 @@ async fn who_waits_for_a_group_that_is_no_longer_kept_is_cancelled(bench: Bench)
 }
 
 on_both![
-    what_waits_for_a_cancelled_group_is_cancelled_in_turn,
+    tasks_that_wait_for_a_cancelled_group_are_cancelled_in_turn,
     a_group_after_a_cancelled_group_is_cancelled_or_ends_without_its_members,
-    who_waits_by_key_for_what_was_cancelled_so_goes_on_waiting,
+    a_task_that_waits_by_key_for_a_task_that_was_cancelled_so_still_waits,
     a_task_whose_result_is_gone_is_cancelled,
-    who_waits_for_a_group_that_is_no_longer_kept_is_cancelled,
+    a_task_that_waits_for_a_group_that_is_no_longer_kept_is_cancelled,
 ];

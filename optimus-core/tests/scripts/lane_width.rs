@@ -1,4 +1,4 @@
-//! A lane of a larger width: at most so many of its tasks run at once.
+//! A lane of a larger width: at most this many of its tasks run at once.
 
 use optimus_core::{
     TaskState,
@@ -98,7 +98,7 @@ async fn a_lane_becomes_as_wide_as_the_tasks_that_end(bench: Bench) {
     }
     assert_eq!(grants, [1, 1, 1, 3], "the first wide task that ends makes room for three");
 
-    // Narrower tasks take nothing back, and nobody stays behind.
+    // Narrower tasks take no permit back, and no task is left.
     for seq in 5..=20 {
         held.extend(bench.claim(seq, &worker, seq, 128).await.leases(&worker));
         if held.is_empty() {

@@ -88,8 +88,8 @@ async fn a_permit_that_is_given_back_after_its_lease_is_free(bench: Bench) {
     bench.assert_sound().await;
 }
 
-/// The gate is to open when the permit ends. It opens earlier, even if that permit is of another
-/// limit.
+/// The gate opens when the permit ends at the latest. It opens earlier, even if that permit is of
+/// another limit.
 async fn the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     bench.set(Limit::new().max_working(2)).await;

@@ -1,4 +1,4 @@
-//! Rates: how many tasks of a gate start in a time, over all workers.
+//! Rates: how many tasks of a gate start in a period, over all workers.
 
 use optimus_core::{
     Gate, Limit, Rate, TaskState, WorkerId,
@@ -130,7 +130,7 @@ async fn what_is_set_at_run_time_wins_until_it_is_removed(bench: Bench) {
     let faster = Limit::new().rate(Rate::per_second(1)).burst(2);
     bench.answer_wakeup().await;
     bench.at(1).set_limit(&bench.queue, &named("r"), Some(&faster)).await.unwrap();
-    assert!(bench.answer_wakeup().await, "a worker looks at once");
+    assert!(bench.answer_wakeup().await, "a worker is woken at once");
     // The tokens of a gate are never further away than its whole burst.
     assert_eq!(bench.claim(1, &worker, 2, 128).await.ids(), []);
     assert_eq!(bench.claim(1_001, &worker, 3, 128).await.ids(), ids[1..2]);

@@ -35,8 +35,8 @@ async fn as_many_tasks_are_working_as_a_limit_allows(bench: Bench) {
     bench.assert_no_limits_left().await;
 }
 
-/// Each way out of Working gives the permit back, and lets the next task start.
-async fn each_way_out_of_working_gives_the_permit_back(bench: Bench) {
+/// Each transition out of Working gives the permit back, and lets the next task start.
+async fn each_transition_out_of_working_gives_the_permit_back(bench: Bench) {
     for (at, way) in (0..).step_by(1_000).zip(["retry", "dead", "cancelled", "snooze", "misfit"]) {
         let worker = bench.worker(at, way).await;
         bench.add_limited(at, 2, &[at_most(way, 1)]).await;
@@ -166,7 +166,7 @@ async fn a_task_of_a_lane_keeps_its_place_while_it_waits_for_a_gate(bench: Bench
 
 on_both![
     as_many_tasks_are_working_as_a_limit_allows,
-    each_way_out_of_working_gives_the_permit_back,
+    each_transition_out_of_working_gives_the_permit_back,
     the_permits_of_a_lost_worker_are_given_back,
     a_stale_report_gives_no_permit_back,
     a_wider_limit_lets_more_start_and_a_narrower_one_takes_nothing_back,

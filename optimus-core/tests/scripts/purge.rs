@@ -160,7 +160,7 @@ async fn a_purge_removes_all_data_of_a_task(bench: Bench) {
     assert_eq!(bench.names().await, left);
 }
 
-async fn cancelled_tasks_are_purged_on_their_own(bench: Bench) {
+async fn cancelled_tasks_are_purged_apart_from_dead_ones(bench: Bench) {
     mark_dead(&bench, 3).await;
     let cancelled = jobs(3);
     bench.submit(0, &cancelled).await;
@@ -221,7 +221,7 @@ on_both![
     a_count_that_is_too_low_does_not_become_negative,
     tasks_past_their_age_are_purged,
     a_purge_removes_all_data_of_a_task,
-    cancelled_tasks_are_purged_on_their_own,
+    cancelled_tasks_are_purged_apart_from_dead_ones,
     a_purge_is_bounded_and_reports_that_there_is_more,
     live_tasks_are_never_purged,
     idle_ledgers_are_purged_and_used_ones_stay,

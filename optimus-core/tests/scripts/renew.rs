@@ -129,7 +129,7 @@ async fn the_heartbeat_of_an_idle_worker_adds_a_wakeup_for_work_that_is_due(benc
     renew(&bench, 49, &idle).await;
     assert!(!bench.answer_wakeup().await, "nothing is due");
     renew(&bench, 50, &idle).await;
-    assert!(bench.answer_wakeup().await, "nobody has claimed it");
+    assert!(bench.answer_wakeup().await, "no worker has claimed it");
     bench.take(50, &idle, 1).await;
     assert_eq!(bench.claim(50, &frozen, 2, 1).await.grants.len(), 0);
     renew(&bench, 51, &frozen).await;

@@ -121,11 +121,11 @@ async fn a_queue_that_is_created_again_does_not_mix_up_old_and_new_tasks(bench: 
     purge(&bench, 1_000).await;
     assert!(retire(&bench, 70_000).await);
 
-    // A worker that was paused all the time has no lease any more, and has to register again.
+    // A worker that was suspended all the time has no lease any more, and must register again.
     assert_eq!(bench.complete(80_000, &[done(&before)]).await, [0]);
     let claimed = bench.at(80_000).claim(queue, &worker, 3, 1).await;
     assert_eq!(refusal(claimed), Refusal::Lapsed);
-    // The next call of a paused client reports that the previous call is lost.
+    // The next call of a suspended client reports that the previous call is lost.
     let more = jobs(1);
     let batch = Batch { number: 17, since: 1, tasks: &more, ..batch };
     let submitted = bench.at(80_000).submit(&batch).await.unwrap();

@@ -103,7 +103,7 @@ async fn a_submit_that_finds_its_own_biz_id_is_created(bench: Bench) {
     assert_eq!(bench.send(0, 2, &tasks).await.unwrap(), [Receipt::Created]);
 }
 
-async fn clients_keep_ledgers_of_their_own(bench: Bench) {
+async fn each_client_has_its_own_ledger(bench: Bench) {
     let [mine, yours] = [jobs(1), jobs(1)];
     bench.send(0, 1, &mine).await.unwrap();
     let (queue, number) = (&bench.queue, 1);
@@ -128,5 +128,5 @@ on_both![
     numbers_are_compared_as_numbers,
     a_redis_that_restarted_empty_stores_the_submit,
     a_submit_that_finds_its_own_biz_id_is_created,
-    clients_keep_ledgers_of_their_own,
+    each_client_has_its_own_ledger,
 ];

@@ -46,7 +46,7 @@ impl Gather {
     }
 }
 
-/// Refuses what has no meaning with or without another option.
+/// Refuses options that have no meaning with, or without, another one.
 pub(crate) fn check(
     given: &[Ident],
     window: Option<Window>,

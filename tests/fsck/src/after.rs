@@ -1,4 +1,4 @@
-//! Prerequisites: who waits is tied to what it waits for, and every wait can end.
+//! Checks prerequisites. Each task that waits is tied to what it waits for, and every wait can end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// Who waits, by reference.
+/// The tasks that wait, by reference.
 fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {
     let mut ties = BTreeMap::new();
     for (reference, tie) in view.pairs("ties") {
@@ -36,7 +36,7 @@ fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<S
             }
             tie.split(' ').map(str::to_owned).collect()
         };
-        // Those who take the result of a success get it by an effect.
+        // Tasks that take the result of a success get it with an effect.
         let is_met = view.value(&format!("outcome:{reference}")).is_some();
         if tie != "*"
             && is_met
@@ -83,14 +83,16 @@ fn check_unmet(
         }
         for mark in parts[0].chars() {
             let Some((_, one)) = after.marked().find(|(known, _)| *known == mark) else {
-                wrong.push(format!("{id} waits for its prerequisite {mark:?}, which it has not"));
+                wrong.push(format!(
+                    "{id} waits for its prerequisite {mark:?}, which its record does not have"
+                ));
                 continue;
             };
             let waiters = ties.get(&name_of(one));
-            // Only another queue knows who waits for its tasks, so the task asks again.
+            // Only the other queue knows which tasks wait for its own, so the task asks again.
             let asks_again = asks.contains_key(id);
             if !asks_again && !waiters.is_some_and(|all| all.contains(&format!("{id}{mark}"))) {
-                wrong.push(format!("{id} waits for {one}, which does not know"));
+                wrong.push(format!("{id} waits for {one}, which does not know that"));
             }
         }
         for (flag, is_set, expected) in [
@@ -105,7 +107,7 @@ fn check_unmet(
     }
 }
 
-/// Checks that those who are tied wait. Other queues know whether theirs do.
+/// Checks that tied tasks wait. Only the other queues know whether their tasks do.
 fn check_ties(
     unmet: &BTreeMap<String, String>,
     ties: &BTreeMap<String, BTreeSet<String>>,

@@ -103,8 +103,8 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// Checks the expiry of each key. `left` has the remaining ms of each key, in the order of the
-/// dump, or -1 for a key without an expiry. Hints, results and marks of successes must expire. No
-/// other key may expire.
+/// dump, or -1 for a key without an expiry. Messages, results and marks of successes must expire.
+/// No other key may expire.
 pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
     let told = dump.keys().zip(lifetimes).filter_map(|(name, left)| {

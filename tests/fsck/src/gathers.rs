@@ -1,5 +1,5 @@
-//! Tasks that run together: each key with tasks is due at some time, and each task waits in its
-//! key.
+//! Checks tasks that run together. Each key with tasks is due at some time, and each task waits in
+//! its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
     for (key, at) in due {
         if hint.is_none_or(|hint| at.parse().is_ok_and(|at: u64| hint > at)) {
-            wrong.push(format!("a run of {key:?} is due before any claim will look at it"));
+            wrong.push(format!("a run of {key:?} is due before any claim will read it"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Groups: each member counts once, and a group ends when all have ended.
+//! Checks groups. Each member counts once, and a group ends when all members have ended.
 
 use std::collections::BTreeSet;
 
@@ -50,13 +50,14 @@ fn check_group(view: &View<'_>, group: &str, wrong: &mut Vec<String>) {
     ) {
         wrong.push(format!("group {group} has {done} of {total} members, and is {ended:?}"));
     }
-    // Those who wait for a group that has ended learn of it by an effect.
+    // The tasks that wait for a group learn of its end through an effect.
     let waits = view.pairs("ties").contains_key(group);
     let told = view.names().filter(|name| name.starts_with("outbox:")).any(|outbox| {
         view.pairs(outbox).keys().any(|effect| effect.ends_with(&format!(" {group}")))
     });
     if ended == Some("success") && waits && !told {
-        wrong
-            .push(format!("group {group} has ended, and those who wait for it do not learn of it"));
+        wrong.push(format!(
+            "group {group} has ended, and tasks that wait for it do not learn of it"
+        ));
     }
 }

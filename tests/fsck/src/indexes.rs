@@ -8,7 +8,7 @@ use super::view::View;
 const SIDES: [&str; 7] =
     ["blobs", "priorities", "tries", "errors", "cancel", "waiters", "unmet_ended"];
 
-/// The keys besides `waiters` at which a success looks, if `waiters` has their mark.
+/// The keys besides `waiters` that a success reads, if `waiters` has their mark.
 const MARKED: [&str; 3] = ["cancel", "permits", "ties"];
 
 const ERRORS_MAX: usize = 10;

@@ -1,4 +1,5 @@
-//! Lanes: who has a permit may run, who waits has a reason, and the counts agree.
+//! Checks lanes. A task with a permit may run, a task that waits has a reason, and the counts
+//! agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,7 +114,7 @@ impl Widths {
             set.map(|(key, width)| (key, width.parse().unwrap_or(0))).collect();
         let widest = view.meta("widest");
         if !of.is_empty() && (widest != WIDTHS_SET || view.meta("needs") < 7) {
-            wrong.push("widths of lanes are set, and scripts would not look at them".into());
+            wrong.push("widths of lanes are set, and scripts would not read them".into());
         }
         Self { of, were_changed: widest >= WIDTHS_WERE_SET }
     }

@@ -1,4 +1,5 @@
-//! Limits: who waits has a gate that opens again, and who has a permit is working.
+//! Checks limits. A task that waits has a gate that opens again, and a task with a permit is
+//! working.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ fn check_version(view: &View<'_>, wrong: &mut Vec<String>) {
     let is_used = view.bytes("tasks").into_iter().any(is_limited)
         || ["limits", "waits", "permits", "loans"].iter().any(|key| !view.pairs(key).is_empty());
     if is_used && view.meta("limited") != 1 {
-        wrong.push("tasks have limits, and claims would look at no gate".into());
+        wrong.push("tasks have limits, and claims would read no gate".into());
     }
     if is_used && view.meta("needs") < 3 {
         wrong.push("tasks have limits, and older scripts would still change the queue".into());
@@ -66,7 +67,7 @@ fn check_classes(view: &View<'_>, wrong: &mut Vec<String>) {
     }
 }
 
-/// A gate at which a class waits has the time of its next look, unless another call opens it.
+/// A gate at which a class waits has the time of its next check, unless another call opens it.
 fn check_gates(view: &View<'_>, wrong: &mut Vec<String>) {
     let looks = view.pairs("gates");
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<f64>().ok());
@@ -76,7 +77,7 @@ fn check_gates(view: &View<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("nothing waits at {gate:?}, and `gates` has it"));
         }
         if hint.is_none_or(|hint| at.parse().is_ok_and(|at: f64| hint > at)) {
-            wrong.push(format!("{gate:?} opens before any claim will look at it"));
+            wrong.push(format!("{gate:?} opens before any claim will read it"));
         }
     }
     for gate in view.owners("gate:") {

@@ -52,7 +52,7 @@ fn check_tokens(view: &View<'_>, wrong: &mut Vec<String>) {
             if first != (worker, token.seq) {
                 wrong.push(format!("{worker} holds {id} under a fence of {}", first.0));
             }
-            // What a run collects has a later fence than the claim.
+            // The tasks that a run collects have a later fence than the claim.
             let latest = if gathers(view, &id) { u64::MAX } else { last.fence };
             if token.fence > latest.min(view.meta("fence")) {
                 wrong.push(format!("{worker} holds {id} under a fence that was not given yet"));

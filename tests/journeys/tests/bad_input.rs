@@ -32,7 +32,7 @@ fn double() -> Call<Double> {
     Double { number: 21 }.call()
 }
 
-/// Returns the error of a worker that never connects, because it refuses its settings before.
+/// Returns the error of a worker that refuses its settings and so never connects.
 fn offline() -> WorkerBuilder {
     Worker::builder("redis://127.0.0.1:1/").quiet().only_named_tasks()
 }
@@ -138,10 +138,10 @@ fn an_invalid_queue_name_is_refused_as_a_queue_name() {
 }
 
 #[test]
-fn missing_data_is_refused_with_the_ways_out() {
+fn missing_data_is_refused_with_the_remedies() {
     let problem = refused(offline().task_type::<Wait>()).to_string();
-    for way_out in [".data(…)", ".only_named_tasks()"] {
-        assert!(problem.contains(way_out), "{problem}");
+    for remedy in [".data(…)", ".only_named_tasks()"] {
+        assert!(problem.contains(remedy), "{problem}");
     }
 }
 
@@ -334,7 +334,7 @@ async fn a_submit_that_meets_a_key_of_another_type_is_rejected_and_leaves_nothin
 }
 
 /// Checks that a worker of two queues continues when a key of one of them has another type.
-async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilder) {
+async fn continues_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBuilder) {
     let bench = Bench::on_redis().await;
     let mut raw = bench.raw().await;
     let worker = bench.start(build(bench.worker().task_type::<Double>()));
@@ -348,7 +348,7 @@ async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBu
     for _ in 0..3 {
         let handle = bench.client.submit(double().queue("sound")).await.unwrap();
         let done = handle.result_within(Duration::from_secs(8)).await;
-        assert!(done.is_ok_and(|n| n == 42), "the sound queue stops because of a foreign {name}");
+        assert!(done.is_ok_and(|n| n == 42), "the other queue stops because of a foreign {name}");
     }
     raw.run(&format!("DEL {key}")).await;
     let handle = bench.client.submit(double().queue("broken")).await.unwrap();
@@ -360,13 +360,13 @@ async fn goes_on_with_a_foreign(name: &str, build: fn(WorkerBuilder) -> WorkerBu
 async fn a_worker_with_a_key_of_another_type_in_one_queue_continues_with_the_others() {
     let build: fn(WorkerBuilder) -> WorkerBuilder = |w| w.queues(["broken", "sound"]);
     let names = ["ready", "delayed", "tasks", "wake"];
-    let [a, b, c, d] = names.map(|name| goes_on_with_a_foreign(name, build));
+    let [a, b, c, d] = names.map(|name| continues_with_a_foreign(name, build));
     tokio::join!(a, b, c, d);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_queue_does_not_keep_the_only_slot_from_later_queues() {
-    goes_on_with_a_foreign("ready", |w| w.strict(["broken", "sound"]).concurrency(1)).await;
+    continues_with_a_foreign("ready", |w| w.strict(["broken", "sound"]).concurrency(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
-//! Tasks that wait for others: whichever comes first, wherever the other one is, and however it
-//! ends.
+//! Tasks that wait for others: in each order of submits, in one queue or in two, and with each end
+//! of the other task.
 
 mod common;
 
@@ -142,7 +142,7 @@ on_both! {
         for told in [&second, &third, &fourth] {
             assert_eq!(state(told).await, TaskState::Cancelled);
         }
-        // A requeue lets them wait again, and a delete is told as a cancel is.
+        // A requeue lets them wait again. A delete has the same effect on them as a cancel.
         client.requeue(first.id()).await.unwrap();
         client.requeue(second.id()).await.unwrap();
         assert_eq!(state(&second).await, TaskState::Blocked);
@@ -281,7 +281,7 @@ on_both! {
 }
 
 #[tokio::test]
-async fn prerequisites_that_cannot_be_are_refused_before_anything_is_sent() {
+async fn invalid_prerequisites_are_refused_before_anything_is_sent() {
     let bench = Bench::on_memory().await;
     let call = || Double { number: 1 }.call();
     let of = |queue: &str, biz_id: &str| Key::new(queue, "reserve", biz_id);

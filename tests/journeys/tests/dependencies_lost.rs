@@ -68,7 +68,7 @@ async fn becomes(handle: &TaskHandle<u32>, state: TaskState) {
     eventually(&format!("it is {state}"), SOON, is_there).await;
 }
 
-/// Waits until the warehouse knows who waits for its task.
+/// Waits until the warehouse knows which task waits for its own.
 async fn asked(bench: &Bench) {
     let (broker, default) = (bench.client.broker(), QueueName::new("default").unwrap());
     let is_carried = async || broker.outgoing(&default).await.unwrap().is_empty();
@@ -97,11 +97,14 @@ async fn reserve_and_die(bench: &Bench) {
     };
     let call = broker.complete_call(&stock, &ghost, &[done]);
     let answer = broker.run_all(vec![call]).await.remove(0).unwrap();
-    assert!(Broker::read_report(answer).unwrap().posted, "it tells who waits elsewhere");
+    assert!(
+        Broker::read_report(answer).unwrap().posted,
+        "an effect is posted for the task that waits elsewhere"
+    );
 }
 
 on_both! {
-    async fn another_worker_of_the_queue_carries_what_a_dead_one_has_left(bench: Bench) {
+    async fn another_worker_of_the_queue_carries_the_effects_of_a_dead_one(bench: Bench) {
         let waiting = bench.client.submit(ship(17)).await.unwrap();
         asked(&bench).await;
         bench.client.submit(Reserve { order: 17 }.call()).await.unwrap();
@@ -111,7 +114,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_worker_of_the_waiting_queue_alone_gets_what_a_dead_worker_has_left(bench: Bench) {
+    async fn a_worker_of_the_waiting_queue_alone_gets_the_effects_of_a_dead_worker(bench: Bench) {
         let waiting = bench.client.submit(ship(17)).await.unwrap();
         asked(&bench).await;
         bench.client.submit(Reserve { order: 17 }.call()).await.unwrap();
@@ -121,7 +124,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn a_worker_that_shuts_down_carries_what_its_last_reports_have_caused(bench: Bench) {
+    async fn a_worker_that_shuts_down_carries_the_effects_of_its_last_reports(bench: Bench) {
         let waiting = bench.client.submit(ship(17)).await.unwrap();
         asked(&bench).await;
         let reserved = bench.client.submit(Reserve { order: 17 }.call()).await.unwrap();

@@ -253,7 +253,7 @@ on_both! {
     }
 }
 
-/// Prints how long an explanation takes beside a million tasks, half of them in one lane:
+/// Prints how long an explanation takes in a queue of a million tasks, half of them in one lane:
 /// `cargo test --release -p optimus-journeys --test explaining -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement, which submits a million tasks"]

@@ -1,4 +1,4 @@
-//! Tasks that run one after the other and hand their results on, however the steps end.
+//! Chains: tasks that run one after the other and hand their results on, with each end of a step.
 
 mod common;
 

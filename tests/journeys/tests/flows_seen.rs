@@ -128,7 +128,7 @@ on_both! {
         logged.worker.stop().await;
     }
 
-    async fn members_and_a_callback_behind_a_dead_step_are_explained_by_it(bench: Bench) {
+    async fn members_and_a_callback_after_a_dead_step_are_explained_by_it(bench: Bench) {
         let logged = LoggedWorker::of(&bench);
         let flow = in_a_way(1, Way::Dies).then(group([1, 2].map(plus))).then(sum);
         let handle = bench.client.submit_flow(flow).await.unwrap();

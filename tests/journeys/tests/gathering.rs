@@ -83,7 +83,7 @@ on_both! {
         logged.worker.stop().await;
     }
 
-    async fn ten_thousand_calls_run_beside_plain_tasks(bench: Bench) {
+    async fn ten_thousand_calls_run_next_to_plain_tasks(bench: Bench) {
         let logged = LoggedWorker::with(&bench, |builder| builder.concurrency(8));
         let calls = (0..10_000).map(|n| hundred(&format!("user-{}", n % 7), n));
         let gathered = bench.client.submit_all(calls).await.unwrap();
@@ -181,7 +181,7 @@ on_both! {
         logged.worker.stop().await;
     }
 
-    async fn the_calls_behind_a_cancelled_one_run_without_it(bench: Bench) {
+    async fn the_calls_after_a_cancelled_one_run_without_it(bench: Bench) {
         let handles = submit(&bench, [1, 2].map(|number| three("ann", number, Way::Plain))).await;
         assert_eq!(handles[0].cancel().await.unwrap(), CancelAnswer::Cancelled);
         let more = submit(&bench, [3, 4].map(|number| three("ann", number, Way::Plain))).await;
@@ -192,14 +192,14 @@ on_both! {
         logged.worker.stop().await;
     }
 
-    async fn a_call_that_is_cancelled_among_others_lets_the_run_go_on(bench: Bench) {
+    async fn a_call_that_is_cancelled_among_others_lets_the_run_continue(bench: Bench) {
         let logged = LoggedWorker::of(&bench);
         let handles = run_of(&bench, "ann", [Way::Waits, Way::Plain, Way::Plain]).await;
         logged.gate.began.wait_for(1).await;
         for handle in &handles[..2] {
             assert_eq!(handle.cancel().await.unwrap(), CancelAnswer::AskedToStop);
         }
-        // The worker has heard of both once it has heard of a third one, of another run.
+        // A worker that has received a later cancel, of another run, has received both.
         let other = run_of(&bench, "bob", [Way::Waits; 3]).await;
         logged.gate.began.wait_for(2).await;
         for handle in &other {

@@ -1,4 +1,4 @@
-//! Gathered calls whose worker is killed, or whose worker does not hear answers: none is lost.
+//! Gathered calls whose worker is killed or receives no answers. None of the calls is lost.
 
 mod common;
 
@@ -67,7 +67,7 @@ async fn no_call_is_lost_while_a_worker_is_killed_among_many_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_kills_its_worker_is_dead_and_those_beside_it_succeed() {
+async fn a_call_that_kills_its_worker_is_dead_and_the_others_succeed() {
     let bench = Bench::on_redis().await;
     let ways = [Way::Plain, Way::Kills, Way::Plain];
     let calls = (1..).zip(ways).map(|(number, way)| three("ann", number, way));
@@ -88,7 +88,7 @@ async fn a_call_that_kills_its_worker_is_dead_and_those_beside_it_succeed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_is_lost_while_answers_are() {
+async fn no_call_is_lost_while_answers_are_lost() {
     let near = Bench::on_redis().await;
     let proxy = FaultProxy::start(&near.url()).await;
     let far = Bench::shared(&proxy.url(), near.namespace()).await;

@@ -297,7 +297,7 @@ on_both! {
         assert_eq!(unfinished(&bench, "default").await, 0);
     }
 
-    async fn an_addition_to_a_group_that_nobody_made_is_refused(bench: Bench) {
+    async fn an_addition_to_an_unknown_group_is_refused(bench: Bench) {
         let unknown = bench.client.group::<u64>(new_id());
         assert!(unknown.add([number(1)]).await.unwrap_err().is_forgotten());
         assert_eq!(unfinished(&bench, "default").await, 0);

@@ -84,7 +84,7 @@ on_both! {
         assert_eq!((kept(&bench, "default").await, kept(&bench, "other").await), (1, 0));
         let found = bench.client.group::<u64>(id.clone());
         assert!(found.progress().await.unwrap_err().is_forgotten());
-        // The same id can be used once nothing is in the way.
+        // The same id can be used once the biz id is free.
         let handle = bench.client.submit_flow(flow(false)).await.unwrap();
         assert_eq!(found.progress().await.unwrap().total, 3);
         handle.cancel().await.unwrap();
@@ -157,7 +157,7 @@ on_both! {
         submit((0..3).map(|n| late(number(n + 10))).collect()).await.unwrap();
     }
 
-    async fn an_added_member_does_to_the_group_what_its_other_members_do(bench: Bench) {
+    async fn an_added_member_has_the_same_effect_on_the_group_as_the_others(bench: Bench) {
         let logged = LoggedWorker::of(&bench);
         for (policy, ends) in [(Cancel, TaskState::Cancelled), (Run, TaskState::Success)] {
             let waits = group([late(number(1))]).on_member_failure(policy);
@@ -169,7 +169,7 @@ on_both! {
                 progress if policy == Cancel => progress.ended == Some(ends),
                 progress => (progress.done, progress.cancelled, progress.ended) == (1, 1, None),
             };
-            eventually("the group acts on it", SOON, reached).await;
+            eventually("the failed member has its effect on the group", SOON, reached).await;
             found.cancel().await.unwrap();
         }
         logged.worker.stop().await;

@@ -1,5 +1,5 @@
-//! What the failure of one task means for the group, the chain and the steps around it: nothing
-//! stays Blocked, except where an operator is waited for.
+//! What the failure of one task means for the group, the chain and the steps around it. Nothing
+//! stays Blocked, except what waits for an operator.
 
 mod common;
 
@@ -110,7 +110,7 @@ on_both! {
         found.cancel().await.unwrap();
         becomes(&bench, handle.id(), TaskState::Cancelled).await;
         becomes(&bench, elsewhere.id(), TaskState::Cancelled).await;
-        // One that comes later learns of it, too.
+        // A task that comes later is cancelled, too.
         let later = note("later").queue("other").after(handle.steps()[0].id());
         let later = bench.client.submit(later).await.unwrap();
         becomes(&bench, later.id(), TaskState::Cancelled).await;

@@ -1,5 +1,5 @@
-//! A task within nested flows fails: what becomes of the members, the groups and the steps after
-//! them, by the policies of both groups.
+//! A task within nested flows fails. The policies of both groups decide how the members, the groups
+//! and the steps after them end.
 
 mod common;
 
@@ -30,7 +30,7 @@ const PLACES: [Place; 5] =
 /// How a flow ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// All members have succeeded for the outer group, or it goes on without the one that failed.
+    /// All members have succeeded for the outer group, or it continues without the one that failed.
     Success,
     Cancelled,
     /// It waits until an operator has requeued the task.

@@ -1,5 +1,4 @@
-//! Lanes: their tasks run in order or a few at a time, and what ends, waits or is lost does not
-//! change that.
+//! The tasks of a lane run in order or a few at a time, also if some of them end, wait or are lost.
 
 mod common;
 
@@ -36,7 +35,7 @@ impl Task for Valve {
     }
 }
 
-/// Returns what its context knows of its lane.
+/// Returns the lane that its context has.
 #[derive(Serialize, Deserialize)]
 struct WhichLane {}
 
@@ -49,7 +48,7 @@ impl Task for WhichLane {
     }
 }
 
-/// A worker with what its tasks need.
+/// A worker with the data of its tasks.
 struct LoggedWorker {
     worker: Running,
     journal: Journal,
@@ -211,7 +210,7 @@ on_both! {
         logged.worker.stop().await;
     }
 
-    async fn an_operator_finds_the_lanes_in_which_tasks_wait_and_for_whom(bench: Bench) {
+    async fn an_operator_finds_the_lanes_in_which_tasks_wait_and_for_which_task(bench: Bench) {
         let logged = LoggedWorker::of(&bench, 4);
         let (inspector, queue) =
             (bench.client.inspector(), QueueName::new("default").unwrap());
@@ -357,7 +356,7 @@ on_both! {
 }
 
 #[tokio::test]
-async fn a_lane_that_cannot_be_is_refused_before_anything_is_sent() {
+async fn an_invalid_lane_is_refused_before_anything_is_sent() {
     let bench = Bench::on_memory().await;
     let shop = bench.client.lane("default", "shop").set_width(0).await.unwrap_err();
     assert!(shop.is_invalid() && shop.to_string().contains("pause the lane"), "{shop}");
@@ -396,5 +395,5 @@ fn the_check_of_a_journal_finds_overtaking_and_overlap() {
     assert_eq!(of(&["begins 1 1"]), (1, 0, 0), "overtaking");
     assert_eq!(of(&["begins 1 0", "fails 1 0", "begins 1 1"]), (1, 0, 0), "overtaking a retry");
     let late = ["begins 1 0", "ends 1 0", "begins 1 1", "begins 1 0"];
-    assert_eq!(of(&late), (1, 0, 1), "a second run beside the next");
+    assert_eq!(of(&late), (1, 0, 1), "a second run during the next step");
 }

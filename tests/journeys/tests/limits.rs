@@ -1,5 +1,5 @@
-//! Limits and pauses: how many tasks start in a time or run at once, over all workers, and that a
-//! task that waits for one holds nothing.
+//! Limits and pauses: how many tasks start in a period or run at once, over all workers. A task
+//! that waits for a limit holds no slot and no attempt.
 
 mod common;
 
@@ -36,8 +36,8 @@ impl Starts {
     }
 }
 
-/// Panics if a start came before the rate had a token for it. A start that is noted late is no
-/// problem, so this holds however slow the machine is.
+/// Panics if a start came before the rate had a token for it. A start that is recorded late passes,
+/// so the check does not depend on the speed of the machine.
 fn assert_rate(since: Instant, mut starts: Vec<Instant>, rate: Rate) {
     starts.sort();
     for (number, at) in (0..).zip(starts) {
@@ -46,7 +46,7 @@ fn assert_rate(since: Instant, mut starts: Vec<Instant>, rate: Rate) {
     }
 }
 
-/// Notes that it has started.
+/// Records that it has started.
 #[derive(Serialize, Deserialize)]
 struct Knock {
     tenant: u32,
@@ -368,7 +368,7 @@ on_both! {
         worker.stop().await;
     }
 
-    async fn what_can_be_no_limit_is_refused(bench: Bench) {
+    async fn an_invalid_limit_is_refused(bench: Bench) {
         let door = bench.client.limit("door");
         for (limit, problem) in [
             (Limit::new(), "needs a rate or max_working"),

@@ -1,4 +1,4 @@
-//! Operators name a queue as text, also one that nobody has used or that cannot exist.
+//! Operators name a queue as text. The queue may be unused, or the name may be invalid.
 
 mod common;
 

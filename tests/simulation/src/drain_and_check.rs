@@ -27,7 +27,7 @@ use crate::world::{LEASE, Member, Setup, World};
 /// The time limit of a drain. A task that no worker knows waits for up to a minute, and all other
 /// tasks are far quicker.
 const DRAINS_WITHIN: Duration = Duration::from_secs(180);
-/// A time after which every task has given up that waits for others.
+/// After this time, every task that waits for others has given up.
 const GIVE_UP_MS: u64 = 3_600_000;
 /// The time limit of a wait for a result, because a handle checks every 5 s.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -79,7 +79,7 @@ pub async fn drain(
             network.complain(format!("does not become empty: {left}"));
             break;
         }
-        // In the end, tasks give up whose prerequisites were never stored.
+        // Tasks whose prerequisites were never stored give up in the end.
         let ahead_ms = if begun.elapsed() < DRAINS_WITHIN / 3 { 0 } else { GIVE_UP_MS };
         if load == Load::Flows && ahead_ms > 0 {
             let stuck = Stuck { world, client: &client };
@@ -93,7 +93,8 @@ pub async fn drain(
             }
         }
         relay::turn(&client, world.queues.names(), ahead_ms).await;
-        // Tasks of flows wait for one another, so the drain takes long, and many looks cost time.
+        // Tasks of flows wait for one another, so the drain takes long, and frequent checks would
+        // cost time.
         let is_long = load == Load::Flows && begun.elapsed() > DRAINS_WITHIN / 18;
         sleep(if is_long { 8 * CHECK_EVERY } else { CHECK_EVERY }).await;
         if helper.main.is_finished() {

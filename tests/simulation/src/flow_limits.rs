@@ -44,7 +44,7 @@ pub(crate) fn widest(lane: &Lane) -> u16 {
     changing.map_or(lane.width.get(), |(_, widest)| widest)
 }
 
-/// Returns a lane of this number.
+/// Returns the lane of this number.
 pub(crate) fn lane(number: usize) -> Lane {
     let (key, width, on_failure) = LANES[number % LANES.len()];
     let width = NonZeroU16::new(width).unwrap_or(NonZeroU16::MIN);

@@ -25,7 +25,7 @@ pub struct Link {
     pub number: u64,
     /// The number of the task before it.
     pub of: u64,
-    /// The result of that task; none if it has failed and this task runs nevertheless.
+    /// The result of that task; none if that task has failed and this one runs anyway.
     pub input: Option<u64>,
 }
 
@@ -77,9 +77,9 @@ pub struct Total {
     pub number: u64,
     /// The numbers of the members with which the group began.
     pub of: Vec<u64>,
-    /// Whether the group goes on without members that fail.
+    /// Whether the group continues without members that fail.
     pub goes_on: bool,
-    /// The results; none if the group was cancelled and this task runs nevertheless.
+    /// The results; none if the group was cancelled and this task runs anyway.
     pub results: Option<GroupResults<u64>>,
 }
 
@@ -95,10 +95,10 @@ impl Total {
     }
 }
 
-/// Whether a group goes on without members that fail.
+/// Whether a group continues without members that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoesOn {
-    /// It does.
+    /// It continues without them.
     Yes,
     /// It waits for them, or is cancelled.
     No,

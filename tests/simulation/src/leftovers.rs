@@ -1,5 +1,5 @@
-//! The end of a load with flows: nothing is Blocked without a reason, and no key is left that only
-//! tasks need that have not ended.
+//! Checks the end of a load with flows. Nothing is Blocked without a reason, and no key is left
+//! that only live tasks need.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const OF_LIVE_TASKS: [&str; 13] = [
 ];
 const PAGE: u16 = 100;
 
-/// A look at a load that does not go on.
+/// The view of a load that makes no more progress.
 pub(crate) struct Stuck<'a> {
     pub(crate) world: &'a Arc<World>,
     pub(crate) client: &'a Client,
@@ -65,7 +65,7 @@ impl Stuck<'_> {
         }
     }
 
-    /// Returns what is known of the task if nothing in it is a reason.
+    /// Returns the explanation of the task, unless it contains a reason.
     async fn without_reason(&self, id: &TaskId) -> Option<String> {
         let explanation = match self.client.inspector().explain(id).await {
             Ok(explanation) => explanation,
@@ -73,7 +73,7 @@ impl Stuck<'_> {
         };
         for obstacle in &explanation.obstacles {
             match obstacle {
-                // It was Blocked when it was listed, and has gone on since.
+                // It was Blocked when it was listed, and is not any more.
                 Obstacle::Ended { .. } | Obstacle::Running(_) | Obstacle::NotDue { .. } => {
                     return None;
                 }

@@ -20,8 +20,8 @@ pub enum Load {
 }
 
 impl Load {
-    /// Draws a load. The random numbers are apart from those of the run, so that a seed with a
-    /// plain load is the same whatever the other load does.
+    /// Draws a load. The random numbers are apart from those of the run, so that changes of the
+    /// other load do not change a seed with a plain load.
     pub fn of(seed: u64, queues: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(seed.rotate_left(32) ^ 0x666c_6f77);
         if random.bool() && queues <= QUEUES_MAX { Self::Flows } else { Self::Plain }
@@ -43,7 +43,7 @@ pub(crate) struct Known {
     pub(crate) policy: PrerequisiteFailure,
     /// The numbers of its members, with all their steps.
     pub(crate) tasks: Vec<u64>,
-    /// The task after the group, unless it runs whatever becomes of the group.
+    /// The task after the group, unless it runs with each end of the group.
     pub(crate) callback: Option<u64>,
 }
 

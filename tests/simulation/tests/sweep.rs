@@ -25,16 +25,16 @@ fn sweep(scene: Scene) {
     assert_eq!(rehearsal.outcome.wrong, [""; 0], "without any fault");
     // Otherwise a fault hits another exchange than the intended one.
     assert_eq!(rehearsal.outcome.trace, rehearse(scene).outcome.trace, "two runs are equal");
-    let (mut wrong, mut played) = (Vec::new(), 0);
+    let (mut wrong, mut ran) = (Vec::new(), 0);
     let all = (0..rehearsal.exchanges).flat_map(|at| FAULTS.map(|fault| (at, fault)));
     let all = all.filter(|(_, fault)| scene.bears(*fault));
     for (at, fault) in all.skip(scene as usize % step()).step_by(step()) {
-        played += 1;
+        ran += 1;
         let performance = run_with(scene, at, fault, Voice::Quiet);
         let with_place = |wrong: &String| format!("{at} {fault:?}: {wrong}");
         wrong.extend(performance.outcome.wrong.iter().map(with_place));
     }
-    println!("{scene:?}: {} exchanges, {played} steps", rehearsal.exchanges);
+    println!("{scene:?}: {} exchanges, {ran} steps", rehearsal.exchanges);
     assert_eq!(wrong, [""; 0]);
 }
 

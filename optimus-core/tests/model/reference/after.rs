@@ -1,4 +1,5 @@
-//! Prerequisites within the queue: who waits for whom, and what each end means for those who wait.
+//! Prerequisites within the queue: which task waits for which, and what each end means for the
+//! tasks that wait.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +16,7 @@ const TIE_BYTES_MAX: usize = 1024;
 /// How many waiters the call of their prerequisite's success releases.
 const STRUCK_MAX: usize = 256;
 
-/// How many tasks a search for a cycle looks at.
+/// How many tasks a search for a cycle reads.
 const WALK_MAX: usize = 64;
 
 /// What a task waits for.
@@ -27,7 +28,7 @@ pub(crate) struct Unmet {
     pub(crate) gives_up_at: Option<u64>,
 }
 
-/// Those who wait for a task, in order.
+/// The tasks that wait for one, in order.
 #[derive(Debug, Clone)]
 pub(crate) enum Tie {
     Few(Vec<String>),
@@ -245,7 +246,7 @@ impl Queue {
         std::iter::once(id.stored()).chain(mark).collect()
     }
 
-    /// A task has ended without success, and those who wait for it learn of it later.
+    /// A task has ended without success. The tasks that wait for it learn of it later.
     pub(super) fn tell_end(&mut self, id: &TaskId, state: TaskState) {
         for name in self.names_of(id) {
             if self.ties.contains_key(&name) {
@@ -264,7 +265,7 @@ impl Queue {
         }
     }
 
-    /// Tasks have succeeded, under these names. Those who wait for them are released.
+    /// Tasks have succeeded, under these names. The tasks that wait for them are released.
     pub(super) fn answer_success(&mut self, names: &[String]) {
         let mut struck = Vec::new();
         for name in names {

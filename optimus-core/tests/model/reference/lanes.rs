@@ -1,4 +1,4 @@
-//! Lanes: at most so many tasks of a key have a permit, and the others wait in order.
+//! Lanes: a limited number of the tasks of a key have a permit, and the others wait in order.
 
 use optimus_core::{Lane, LaneFailure, TaskId};
 
@@ -138,7 +138,7 @@ impl Queue {
         }
     }
 
-    /// Gives the permits that became free in this call to those who wait. Returns how many entries
+    /// Gives the permits that became free in this call to tasks that wait. Returns how many entries
     /// that adds to the ready list.
     pub(super) fn pass_permits(&mut self, now: u64) -> usize {
         let before = self.ready.len();
@@ -153,7 +153,7 @@ impl Queue {
         self.ready.len() - before
     }
 
-    /// Gives up to this many permits to those who wait. Returns who gets one.
+    /// Gives up to this many permits to tasks that wait. Returns these tasks.
     fn offer(&mut self, key: &str, room: usize) -> Vec<TaskId> {
         let mut going = self.waiting(key);
         going.truncate(room);

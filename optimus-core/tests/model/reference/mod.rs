@@ -86,7 +86,7 @@ pub(crate) struct Queue {
     pub(crate) widths: BTreeMap<String, u16>,
     /// A task with prerequisites was stored, so older scripts must not change the queue.
     pub(crate) has_after: bool,
-    /// Those who wait for a task, by the reference to it.
+    /// The tasks that wait for one, by the reference to it.
     pub(crate) ties: BTreeMap<String, Tie>,
     /// Successes that are remembered, by reference: the task, and when.
     pub(crate) outcomes: BTreeMap<String, (TaskId, u64)>,

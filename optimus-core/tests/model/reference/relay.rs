@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{answer::Answer, observed::Observed};
 
-/// From how much work on a call applies no further effect.
+/// With this much work, a call applies no further effect.
 const WORK_MAX: usize = 256;
 
-/// How many of many waiters an effect tells, and how many tasks give up in a call.
+/// How many of many waiters an effect reaches, and how many tasks give up in a call.
 const TURN: usize = 128;
 const GIVE_UP_TURN: usize = 64;
 
@@ -83,7 +83,7 @@ impl Queue {
         Answer::Applied { last, posted, left: self.outbox.effects.len() as u64 }
     }
 
-    /// Tells some of those who wait for a task of its end. Returns how many.
+    /// Passes the end of a task on to some of the tasks that wait for it. Returns how many.
     fn tell_all(
         &mut self,
         now: u64,

@@ -31,7 +31,7 @@ pub enum Way {
     Panics,
     /// Its first attempt snoozes.
     Snoozes,
-    /// It does not return, and does not notice that it should.
+    /// It does not return, and ignores a request to stop.
     Hangs,
     /// It blocks its thread until the test releases it.
     Blocks,
@@ -39,7 +39,7 @@ pub enum Way {
     Kills,
 }
 
-/// What one call passes.
+/// The arguments of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Event {
     pub user: String,
@@ -55,7 +55,7 @@ fn a_good_number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     }
 }
 
-/// Writes the numbers of a run down, and returns them.
+/// Records the numbers of a run, and returns them.
 async fn digest(events: Vec<Event>, ctx: &Context) -> Result<Vec<u64>, BoxError> {
     let (log, gate): (Log, Gate) = (ctx.data().unwrap(), ctx.data().unwrap());
     let numbers: Vec<u64> = events.iter().map(|event| event.number).collect();
@@ -186,7 +186,7 @@ pub fn hundred(user: &str, number: u64) -> Call<Hundred> {
     Hundred(event(user, number, Way::Plain)).call()
 }
 
-/// A worker with what its tasks need.
+/// A worker with the data of its tasks.
 pub struct LoggedWorker {
     pub worker: Running,
     pub log: Log,

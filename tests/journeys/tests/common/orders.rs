@@ -17,7 +17,7 @@ use super::{Bench, Double, Gate, Running};
 pub const SOON: Duration = Duration::from_secs(60);
 pub const LONG: Duration = Duration::from_secs(3600);
 
-/// What has run, in its order.
+/// The tasks that have run, in order.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -114,7 +114,7 @@ pub fn ship(order: &str) -> Call<Ship> {
     Ship { order: order.to_owned() }.call()
 }
 
-/// A worker with what its tasks need.
+/// A worker with the data of its tasks.
 pub struct LoggedWorker {
     pub worker: Running,
     pub log: Log,
@@ -150,21 +150,21 @@ pub async fn done<T: DeserializeOwned + 'static>(handle: &TaskHandle<T>) -> T {
     handle.result_within(SOON).await.unwrap()
 }
 
-/// Shows that the workers run what is ready.
+/// Waits until the workers have run a task, so they run ready tasks.
 pub async fn others_run(bench: &Bench) {
     done(&submit(bench, Double { number: 1 }.call()).await).await;
 }
 
-/// Waits until the other queues know who waits for their tasks.
+/// Waits until the other queues know which tasks wait for theirs.
 pub async fn asked(bench: &Bench) {
     asked_of(bench, "default").await;
 }
 
-/// Waits until what the tasks of a queue ask of others is carried.
+/// Waits until a relay has carried the questions of a queue's tasks.
 pub async fn asked_of(bench: &Bench, queue: &str) {
     let (broker, queue) = (bench.client.broker(), QueueName::new(queue).unwrap());
     let is_carried = async || broker.outgoing(&queue).await.unwrap().is_empty();
-    eventually("the asks are carried", SOON, is_carried).await;
+    eventually("the questions are carried", SOON, is_carried).await;
 }
 
 pub async fn counts(bench: &Bench) -> Counts {

@@ -1,4 +1,4 @@
-//! Tasks of lanes that write down when they begin and end, and the check of what they wrote.
+//! Tasks of lanes that record when they begin and end, and the check of these records.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Raw;
 
-/// Where steps write; several processes may share one in Redis.
+/// The records of steps. Several processes may share one journal in Redis.
 #[derive(Clone)]
 pub enum Journal {
     Here(Arc<Mutex<Vec<String>>>),
@@ -40,7 +40,7 @@ impl Journal {
         }
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub async fn len(&self) -> usize {
         match self {
             Self::Here(lines) => lines.lock().unwrap().len(),
@@ -61,13 +61,13 @@ impl Journal {
         }
     }
 
-    /// The keys of the store that begin like this.
+    /// Returns the keys of the store with this prefix.
     pub async fn keys(&self, prefix: &str) -> Vec<Vec<u8>> {
         let Self::Redis(raw) = self else { return Vec::new() };
         raw.lock().await.run(&format!("KEYS {prefix}*")).await
     }
 
-    /// The steps that began, as `<lane> <number>`, in their order.
+    /// Returns the steps that began, as `<lane> <number>`, in order.
     pub async fn begun(&self) -> Vec<String> {
         let begins = |line: String| line.strip_prefix("begins ").map(str::to_owned);
         self.lines().await.into_iter().filter_map(begins).collect()
@@ -80,9 +80,9 @@ pub struct Step {
     pub lane: u32,
     /// Its place in the lane, from 0.
     pub number: u32,
-    /// How many attempts fail.
+    /// The number of attempts that fail.
     pub fails: u32,
-    /// It is Dead after its first attempt.
+    /// Whether the step is Dead after its first attempt.
     pub dies: bool,
 }
 
@@ -130,9 +130,9 @@ impl Task for Step {
 /// What a journal shows about lanes of width 1.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Steps out of their order, or beside another one of their lane.
+    /// Steps that ran out of order, or at the same time as another step of their lane.
     pub problems: Vec<String>,
-    /// Attempts of a step whose former attempt has not ended, or has ended without its report.
+    /// Attempts of a step whose previous attempt has not ended, or has ended without its report.
     pub reruns: usize,
     /// How many steps have ended.
     pub ended: usize,
@@ -165,8 +165,8 @@ impl Verdict {
         verdict
     }
 
-    /// Whether the lane allows that. A worker may die before the report of a step that has ended,
-    /// so the last one may begin again as long as the next one has not.
+    /// Returns whether the lane allows this step to begin. A worker may die before it reports a
+    /// step that has ended. So the last step may begin again until the next one has begun.
     fn takes(&mut self, turn: &mut Turn, what: &str, number: u32) -> bool {
         match (what, turn.begun) {
             ("begins", None) if number == turn.ended => {}

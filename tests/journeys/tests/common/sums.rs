@@ -53,13 +53,13 @@ pub struct SumPages {
     pub numbers: GroupResults<u64>,
 }
 
-/// Writes a text down.
+/// Records a text.
 #[derive(Serialize, Deserialize)]
 pub struct Note {
     pub text: String,
 }
 
-/// Returns as many bytes as it is told.
+/// Returns this many bytes.
 #[derive(Serialize, Deserialize)]
 pub struct Fill {
     pub bytes: usize,

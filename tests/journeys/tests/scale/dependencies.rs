@@ -1,5 +1,5 @@
 //! Pairs of tasks over several queues and worker processes, submitted in random order. Two workers
-//! and Redis are killed, and others take their places. Each second task runs, after its first.
+//! and Redis are killed and replaced. The second task of each pair runs after the first.
 
 use std::{
     collections::HashMap,
@@ -100,7 +100,7 @@ fn second(pair: usize) -> ErasedCall {
 }
 
 #[tokio::test]
-#[ignore = "a process for other tests, which start it with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let journal = Journal::in_redis(&env::var(JOURNAL_URL).unwrap()).await;
@@ -139,7 +139,7 @@ impl Servers {
         process
     }
 
-    /// Kills a worker when a quarter has run, then Redis, then another worker.
+    /// Kills a worker when a quarter of the tasks has run, then Redis, then another worker.
     async fn harm(mut self, mut workers: [Proc; KILLED + 1], size: Size) -> (Self, Vec<Proc>) {
         let mut added = Vec::new();
         let worker_or_redis = [Some(0), None, Some(1)];

@@ -1,5 +1,5 @@
-//! Lanes over several worker processes, of which one is killed and one is added: no task overtakes
-//! another of its lane, and none begins before the former has ended.
+//! Lanes over several worker processes, of which one is killed and one is added. No task overtakes
+//! another of its lane, and none begins before the previous one has ended.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_secs(5);
 const SLOTS: usize = 64;
 
 #[tokio::test]
-#[ignore = "a process for other tests, which start it with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let journal = Journal::in_redis(&bench.url()).await;
@@ -97,7 +97,7 @@ async fn runs_in_order(size: Size) {
     assert!(lanes.is_empty(), "an empty lane leaves no key: {lanes:?}");
 }
 
-/// The most bytes that a waiting task of a lane takes beside its record.
+/// The most bytes that a waiting task of a lane takes in addition to its record.
 const WAITING_BYTES_MAX: u64 = 150;
 
 /// One tenant has submitted many tasks, and then ten others ten each. Each of the ten starts within
@@ -135,14 +135,14 @@ async fn tenants_start_at_once(many: u32) {
         assert!(first.contains(&format!("{tenant} 0")), "tenant {tenant} waits: {first:?}");
     }
     println!(
-        "beside {many} tasks, ten tenants started within {took:.1?} and the first 32 starts; \
-              a waiting task takes {each} bytes beside its record"
+        "next to {many} tasks, ten tenants started within {took:.1?} and the first 32 starts; \
+              a waiting task takes {each} bytes besides its record"
     );
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_tenants_start_at_once_beside_one_with_many_tasks() {
+async fn ten_tenants_start_at_once_next_to_one_with_many_tasks() {
     tenants_start_at_once(5_000).await;
 }
 
@@ -156,7 +156,7 @@ mod long {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "minutes; cargo xtask scale runs it"]
-    async fn ten_tenants_start_at_once_beside_one_with_a_million_tasks() {
+    async fn ten_tenants_start_at_once_next_to_one_with_a_million_tasks() {
         tenants_start_at_once(1_000_000).await;
     }
 

@@ -1,5 +1,5 @@
-//! Limits over several worker processes, some of which are killed: in no window more tasks start
-//! than a limit allows, never run more at once, and no permit is left afterwards.
+//! Limits over several worker processes, some of which are killed. In each window, no more tasks
+//! start or run at once than a limit allows. No permit is left afterwards.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,7 +25,7 @@ const ID_BYTES: usize = 22;
 #[derive(Clone, Copy)]
 struct Size {
     processes: usize,
-    /// How long the tasks take that a limit lets start in time.
+    /// The time in which the limits let all tasks start.
     time: Duration,
     kills: u32,
     within: Duration,
@@ -46,14 +46,15 @@ impl Task for Knock {
     }
 }
 
-/// What the limit of this number allows: the tasks of a second, at once after a pause, at a time.
+/// What the limit of this number allows: how many tasks start in a second, how many start at once
+/// after a pause, and how many run at once.
 fn allowed(number: u32) -> (u32, u32, u32) {
     let at = number as usize;
     ([20, 50, 100, 200][at % 4], [1, 5, 2, 10][at / 2 % 4], [1, 2, 4, 8, 16][at / 4 % 5])
 }
 
 #[tokio::test]
-#[ignore = "a process for other tests, which start it with what it needs"]
+#[ignore = "other tests start this process with its settings"]
 async fn a_worker_process_for_the_other_tests() {
     let bench = Bench::of_parent().await;
     let worker = bench.worker().lease(LEASE).task_type::<Knock>();
@@ -118,7 +119,7 @@ impl Seen {
     }
 
     /// Panics if a window has more starts than its limit allows, or too many ran at once. Returns
-    /// how many started, and how many per cent of its rate the busiest limit had.
+    /// how many started, and the share of its rate that the busiest limit reached, in percent.
     fn check(&self) -> (usize, u64) {
         let (mut all, mut percent) = (0, 0);
         for number in 0..LIMITS {
@@ -127,7 +128,8 @@ impl Seen {
             let (starts, most) = (&self.starts[&name], self.most[&name]);
             assert!(most <= max_working as usize, "{most} tasks of {name} ran at once");
             let interval_us = u64::from(1_000_000 / rate);
-            // So many µs the last start is earlier than the rate alone allows, from any other on.
+            // How much earlier a start is than the rate alone allows, in µs since the first start;
+            // and the least such value so far.
             let (mut owed, mut earliest) = (0, i128::MAX);
             for at_ms in starts {
                 let ahead = owed - i128::from(*at_ms) * 1_000;

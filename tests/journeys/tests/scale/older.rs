@@ -1,6 +1,7 @@
-//! A worker of an older version beside one of this version: they keep the order together in queues
-//! that the older one knows, and the older one claims nothing from the others. `cargo xtask older`
-//! builds the older worker from an earlier commit, and names its program in the environment.
+//! A worker of an older version and one of this version on the same queues. Together they keep the
+//! order in queues that the older one knows. The older one claims nothing from the other queues.
+//! `cargo xtask older` builds the older worker from an earlier commit, and names its program in the
+//! environment.
 
 use std::{
     collections::BTreeMap,
@@ -143,7 +144,7 @@ mod beside {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     #[ignore = "cargo xtask older builds the older worker"]
-    async fn a_task_starts_after_its_prerequisite_in_whichever_version_that_ran() {
+    async fn a_task_starts_after_its_prerequisite_in_either_version() {
         let (mut both, begun) = (Both::start().await, Instant::now());
         let plain = |lane| Step { lane, number: 0, fails: u32::from(lane % 7 == 0), dies: false };
         let mut ids = both.submit((0..150).map(|lane| plain(lane).call()).collect()).await;

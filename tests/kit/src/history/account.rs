@@ -11,7 +11,7 @@ pub(super) struct Account {
     pub(super) cancels: Requests,
     pub(super) requeues: Requests,
     pub(super) deletes: Requests,
-    /// It waits for other tasks, so it may be cancelled or dead without an attempt.
+    /// Whether the task waits for others, so that it may be cancelled or dead without an attempt.
     pub(super) waits: bool,
     pub(super) lane: Option<InLane>,
     /// The limits of the task, and how much of each it uses.

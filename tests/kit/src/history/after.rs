@@ -1,5 +1,5 @@
-//! Checks prerequisites: no task began before those that it waits for had ended, and each ended
-//! unless one of them kept it from that.
+//! Checks prerequisites. No task began before the tasks that it waits for had ended. Each task ran,
+//! unless one of these tasks prevented that.
 
 use super::account::{Account, Answer};
 use super::check::History;
@@ -29,7 +29,7 @@ fn order(
     findings: &mut Findings,
 ) {
     let Some(run) = account.executions.iter().min_by_key(|run| run.begun) else { return };
-    // What was never stored can only be given up.
+    // A task may give up a prerequisite that was never stored.
     let exists = first.acked_at().is_some() || !first.executions.is_empty();
     if !exists || history.acts.rolled_back(0, run.begun) {
         return;
@@ -83,6 +83,6 @@ fn ended_for_a_reason(
         })
     };
     if account.after.iter().all(|(other, _)| has_succeeded(other)) {
-        findings.add(task, "did not run, and all that it waits for has succeeded");
+        findings.add(task, "did not run, and all its prerequisites have succeeded");
     }
 }

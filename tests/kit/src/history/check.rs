@@ -120,7 +120,7 @@ fn recoveries(account: &Account, acts: &Acts, verdict: &mut Verdict) {
     }
 }
 
-/// What the checks need that are about several tasks.
+/// The facts that the checks of several tasks need.
 pub(super) struct History<'a> {
     pub(super) accounts: &'a HashMap<u64, Account>,
     pub(super) acts: &'a Acts,

@@ -72,7 +72,7 @@ pub enum What {
         /// The name of the lane, which has no spaces.
         lane: String,
     },
-    /// `limit <task> <cost> <limit>`: the task starts only when this limit lets it.
+    /// `limit <task> <cost> <limit>`: the task starts only when this limit allows it.
     Limited {
         /// The number of the task.
         task: u64,

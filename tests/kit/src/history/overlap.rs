@@ -22,8 +22,8 @@ pub(super) fn runs_of<'a>(tasks: impl IntoIterator<Item = (u64, &'a Account)>) -
     runs
 }
 
-/// Checks that no more than so many of these executions were under way at once, without those that
-/// another worker may have taken over.
+/// Checks that no more than this many of the executions were under way at once. An execution that
+/// another worker may have taken over does not count.
 pub(super) fn check(
     history: &History<'_>,
     runs: &[Run<'_>],
@@ -41,7 +41,7 @@ pub(super) fn check(
         if under_way.len() >= most && !history.may_begin_late(run.execution) {
             let others: Vec<u64> = under_way.iter().filter(kept).map(|other| other.task).collect();
             if others.len() >= most {
-                findings.add(run.task, format!("began beside {others:?} in {what}"));
+                findings.add(run.task, format!("began while {others:?} ran in {what}"));
             }
         }
         under_way.push(*run);

@@ -25,7 +25,7 @@ fn runs(second_ms: u64) -> String {
 fn a_lane_runs_no_more_tasks_at_once_than_it_is_wide() {
     let (one, two) = (in_lane("1 skip q/lane:a"), in_lane("2 skip q/lane:a"));
     is_good(&format!("{one}{}", runs(21)));
-    is_bad(&format!("{one}{}", runs(19)), "began beside [7] in lane q/lane:a");
+    is_bad(&format!("{one}{}", runs(19)), "began while [7] ran in lane q/lane:a");
     is_good(&format!("{two}{}", runs(19)));
     // Another worker may have the task of one that was frozen.
     let frozen = "4000 4 frozen 2 12ms\n";
@@ -79,7 +79,7 @@ fn no_interval_has_more_starts_than_the_rate_allows() {
     is_good(&starts("50000 1 0", [1_000, 1_050]));
     is_bad(&starts("50000 1 0", [1_000, 1_049]), "started earlier than limit q/limit:x allows");
     is_good(&starts("50000 2 0", [1_000, 1_000]));
-    // Another clock says nothing about starts.
+    // A clock that was changed proves nothing about starts.
     let set = "25 4 clock 25ms -500\n";
     is_good(&format!("{set}{}", starts("50000 1 0", [1_000, 1_049])));
 }
@@ -89,7 +89,7 @@ fn a_limit_runs_no_more_tasks_at_once_than_it_allows() {
     let limited = two("limit 7 1 q/limit:x", "limit 8 1 q/limit:x");
     let history = |most: u32, at| format!("0 1 rule 0 1 {most} q/limit:x\n{limited}{}", runs(at));
     is_good(&history(1, 21));
-    is_bad(&history(1, 19), "began beside [7] in limit q/limit:x");
+    is_bad(&history(1, 19), "began while [7] ran in limit q/limit:x");
     is_good(&history(2, 19));
 }
 

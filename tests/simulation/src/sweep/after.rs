@@ -16,7 +16,8 @@ use crate::world::World;
 
 use PrerequisiteFailure::{Cancel, Run};
 
-/// Each pair of numbers: the task began only after the other one had succeeded.
+/// Pairs of numbers of tasks. The first task of a pair begins only after the second one has
+/// succeeded.
 const PAIRS: [(u64, u64); 8] =
     [(2, 1), (3, 1), (4, 5), (10, 1), (14, 2), (16, 1), (23, 5), (25, 24)];
 
@@ -82,9 +83,9 @@ pub(super) async fn after(actor: &Actor) {
     relay_some(actor, &names, ASKED_MS).await;
 }
 
-/// A time after which all have asked again, and have given up.
+/// After this time, all have asked again and have given up.
 const ASKED_MS: u64 = 3_600_000;
-/// A time after which a queue asks whether tasks elsewhere still wait.
+/// After this time, a queue asks whether tasks elsewhere still wait.
 const SILENT_MS: u64 = 11_000_000;
 
 fn some(handle: Option<TaskHandle<u64>>) -> TaskId {
@@ -101,7 +102,7 @@ fn plain(call: Call<Work>) -> Call<Work> {
     call
 }
 
-/// Each gives up some time, because a fault may keep its prerequisite from being submitted.
+/// Each gives up at some time, because a fault may keep its prerequisite from being submitted.
 async fn submit(
     actor: &Actor,
     number: u64,
@@ -140,7 +141,7 @@ async fn operate(actor: &Actor, tasks: [(u64, Option<TaskHandle<u64>>); 3]) {
 }
 
 /// Two tasks that would wait for each other: the later one is refused. A third one waits elsewhere
-/// for a biz id that nobody gets.
+/// for a biz id that no task gets.
 async fn circle(actor: &Actor, here: &QueueName, there: &QueueName) {
     let key = |biz: &str| {
         let (queue, task) = (here.clone(), "work".into());
@@ -156,7 +157,7 @@ async fn reask(actor: &Actor, queue: &QueueName, ahead_ms: u64) {
     drop(actor.user.client.broker().at(now_ms).reask(queue).await);
 }
 
-/// A relay works for a while, this many ms ahead.
+/// A relay works for a short time, as if it were this many ms later.
 pub(super) async fn relay_some(actor: &Actor, queues: &[QueueName], ahead_ms: u64) {
     for _ in 0..6 {
         relay::turn(&actor.user.client, queues, ahead_ms).await;
@@ -164,7 +165,8 @@ pub(super) async fn relay_some(actor: &Actor, queues: &[QueueName], ahead_ms: u6
     }
 }
 
-/// Tasks began after the tasks that they waited for. A rolled back store may have lost an end.
+/// Checks that tasks began after the tasks that they waited for. A rolled back store may have lost
+/// an end.
 pub(super) fn check(world: &World) {
     let journal = &world.network.journal;
     if journal.was_rolled_back() {

@@ -18,7 +18,7 @@ use crate::tasks::{Kind, Work};
 /// No worker of the scene serves it.
 const APART: &str = "apart";
 const LONG: Duration = Duration::from_secs(1_000);
-/// After this time a claim looks whether the task that leads a run still does.
+/// After this time, a claim checks whether the task that leads a run still does.
 const LOOKS_AFTER: Duration = Duration::from_millis(15_100);
 
 /// A call that runs together with others.
@@ -74,7 +74,7 @@ impl<'a> Hand<'a> {
         claimed.grants.iter().map(lease).collect()
     }
 
-    /// The run of a leader.
+    /// Collects the run of the first of these leaders.
     async fn run(&self, leaders: Vec<Lease>, want: usize) -> Vec<Lease> {
         let Some(leader) = leaders.first() else { return leaders };
         let mut run = leaders.clone();
@@ -187,7 +187,7 @@ async fn end_before_collecting(hand: &mut Hand<'_>) {
     hand.drain().await;
 }
 
-/// Calls come back without an attempt, and after one. A claim looks at a leader that still leads.
+/// Calls come back without an attempt, and after one. A claim checks a leader that still leads.
 async fn come_back(hand: &mut Hand<'_>) {
     hand.submit("d", 3).await;
     let leaders = hand.claim(9).await;

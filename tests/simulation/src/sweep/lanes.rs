@@ -97,7 +97,7 @@ async fn submit(
     actor.call(number, InLane(call, lane.clone())).await
 }
 
-/// Reads the tasks that wait, one page of one row after the other, and from a cursor that has gone.
+/// Reads the tasks that wait, in pages of one row. One cursor is that of a task that is gone.
 async fn read(actor: &Actor, waits: Option<&TaskHandle<u64>>) {
     let inspector = actor.user.client.inspector();
     if let Some(handle) = waits {
@@ -115,8 +115,8 @@ async fn read(actor: &Actor, waits: Option<&TaskHandle<u64>>) {
     }
 }
 
-/// No task of the lane began after a later one. A rolled back store may have lost an end, and a
-/// submit without an answer may arrive late.
+/// Checks that no task of the lane began after a later one. A rolled back store may have lost an
+/// end, and a submit without an answer may arrive late.
 pub(super) fn check(world: &World) {
     let journal = &world.network.journal;
     if journal.was_rolled_back() {

@@ -37,7 +37,7 @@ fn rate(name: &str) -> TaskLimit {
 
 pub(super) async fn limits(actor: &Actor) {
     let broker = actor.user.client.broker().clone();
-    // At first nothing waits for a gate and nothing is lent.
+    // At first no task waits for a gate, and no permit is lent.
     let passes = submit(actor, 31, Work::new(31, Kind::Lasts(0)), vec![most("m")]).await;
     actor.wait_for(31, passes).await;
     let paused = actor.user.pause_queue(&queue()).await;
@@ -85,7 +85,7 @@ async fn submit(
     actor.call(number, Limited(call, limits)).await
 }
 
-/// Lends permits outside tasks, one of which nobody gives back.
+/// Lends permits outside tasks, one of which is not given back.
 async fn lend(broker: &Broker) {
     let (queue, gate) = (queue(), named("s"));
     drop(broker.set_limit(&queue, &gate, Some(&Limit::new().max_working(1))).await);

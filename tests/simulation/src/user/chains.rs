@@ -43,7 +43,7 @@ impl User {
         }
     }
 
-    /// Records what became of the tasks of a flow, whose steps are in the order of these numbers.
+    /// Records the outcome of the submit of a flow, whose steps are in the order of these numbers.
     pub(super) fn flow_answered(&self, numbers: &[u64], steps: Result<&[StepHandle], &Error>) {
         match steps {
             Ok(steps) => {

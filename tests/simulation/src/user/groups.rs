@@ -177,8 +177,8 @@ impl User {
         (!groups.is_empty()).then(|| groups[self.random.usize(from..groups.len())].clone())
     }
 
-    /// Adds members to a group that may have ended. If it may wait for members that it has not got,
-    /// it is cancelled.
+    /// Adds members to a group that may have ended. If it may wait for members that were not
+    /// stored, it is cancelled.
     pub(super) async fn add_members(&mut self) {
         let Some(known) = self.some_group() else { return };
         let count = self.random.usize(1..4);
@@ -221,7 +221,7 @@ impl User {
 }
 
 impl Plan {
-    /// The callback, unless it runs whatever becomes of the group.
+    /// The callback, unless it runs with each end of the group.
     fn callback_of(&self) -> Option<u64> {
         (self.callback_policy != PrerequisiteFailure::Run).then_some(self.callback)
     }

@@ -46,7 +46,7 @@ impl User {
         POLICIES[self.random.usize(..POLICIES.len())]
     }
 
-    /// Returns a kind of which most succeed soon.
+    /// Returns a kind. Most tasks of these kinds succeed soon.
     pub(super) fn flow_kind(&mut self) -> Kind {
         match self.random.u8(..16) {
             0..9 => Kind::Lasts(self.random.u64(..40)),
@@ -182,7 +182,7 @@ impl User {
     }
 }
 
-/// What one that waits with this policy can expect when it begins.
+/// What a task that waits with this policy can rely on when it begins.
 pub(super) fn until(policy: PrerequisiteFailure) -> Until {
     if policy == PrerequisiteFailure::Run { Until::End } else { Until::Success }
 }

@@ -83,7 +83,7 @@ fn stood_still(waits: &[(u64, u64)]) -> (Duration, Duration) {
 }
 
 /// Checks that workers whose tasks last this long still claim, and then run the quarantined tasks.
-fn all_go_on_claiming(count: usize, lasts: Duration) {
+fn all_continue_claiming(count: usize, lasts: Duration) {
     simulate(1, async |mut world| {
         world.queues = Queues::of(&[1; WORKERS + 1]);
         let world = Arc::new(world);
@@ -135,7 +135,7 @@ fn all_go_on_claiming(count: usize, lasts: Duration) {
 
 #[test]
 fn sixteen_workers_with_long_tasks_continue_claiming_with_quarantined_tasks() {
-    all_go_on_claiming(3, Duration::from_secs(900));
+    all_continue_claiming(3, Duration::from_secs(900));
 }
 
 mod long {
@@ -144,6 +144,6 @@ mod long {
     #[test]
     #[ignore = "minutes; cargo xtask scale runs it"]
     fn sixteen_workers_with_tasks_of_an_hour_continue_claiming_with_64_quarantined_tasks() {
-        all_go_on_claiming(64, HOUR);
+        all_continue_claiming(64, HOUR);
     }
 }
