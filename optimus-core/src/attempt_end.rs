@@ -12,8 +12,8 @@ pub struct End {
     pub outcome: Outcome,
     /// How long the attempt took, including its layers.
     pub ran: Duration,
-    /// How long the task waited from its submit to its first attempt, including its delay; `None`
-    /// for later attempts.
+    /// How long the task waited from its submit to this claim, including its delay and snoozes;
+    /// `None` once an attempt has counted.
     pub waited: Option<Duration>,
 }
 

@@ -215,7 +215,8 @@ impl Context {
     /// has a `max_retry` of 0.
     ///
     /// ```
-    /// use optimus_core::{BoxError, Context};
+    /// # use optimus_core as optimus;
+    /// use optimus::{BoxError, Context};
     ///
     /// async fn charge(order: u64, ctx: Context) -> Result<(), BoxError> {
     ///     let charged: Result<(), BoxError> = Err("the bank is away".into());

@@ -99,7 +99,8 @@ impl Fatal {
 /// ```
 /// use std::time::Duration;
 ///
-/// use optimus_core::{BoxError, Context, Fatal, Snooze};
+/// # use optimus_core as optimus;
+/// use optimus::{BoxError, Context, Fatal, Snooze};
 ///
 /// async fn deliver(status: u16, ctx: Context) -> Result<(), BoxError> {
 ///     let day = Duration::from_secs(24 * 60 * 60);

@@ -14,7 +14,8 @@ impl Context {
     /// handler. `None` in a future that a handler has spawned, and outside of handlers.
     ///
     /// ```
-    /// use optimus_core::Context;
+    /// # use optimus_core as optimus;
+    /// use optimus::Context;
     ///
     /// /// For code that is called in handlers and elsewhere.
     /// fn tenant() -> Option<String> {

@@ -44,7 +44,8 @@ impl Inspector {
     /// of an id names a member that has failed.
     ///
     /// ```
-    /// use optimus_core::{Error, Inspector};
+    /// # use optimus_core as optimus;
+    /// use optimus::{Error, Inspector};
     ///
     /// async fn print_open(inspector: &Inspector, queue: &str) -> Result<(), Error> {
     ///     let mut after = None;

@@ -18,7 +18,8 @@ use crate::{
 /// if there are too many results for the memory, or if members may have failed.
 ///
 /// ```
-/// use optimus_core::{Error, GroupResults, MemberEnd};
+/// # use optimus_core as optimus;
+/// use optimus::{Error, GroupResults, MemberEnd};
 ///
 /// // The body of a function with `#[optimus::task]`.
 /// async fn sum(counts: GroupResults<u64>) -> Result<u64, Error> {
@@ -130,7 +131,8 @@ impl<T> GroupResults<T> {
     /// need no store.
     ///
     /// ```
-    /// use optimus_core::{GroupResults, MemberEnd, TaskState};
+    /// # use optimus_core as optimus;
+    /// use optimus::{GroupResults, MemberEnd, TaskState};
     ///
     /// let counts = GroupResults::of_ends([
     ///     MemberEnd::Success(7),

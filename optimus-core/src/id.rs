@@ -135,7 +135,8 @@ impl From<QueueName> for String {
 /// later, as in the path of a request:
 ///
 /// ```
-/// use optimus_core::{Client, InvalidName, QueueName, TaskId};
+/// # use optimus_core as optimus;
+/// use optimus::{Client, InvalidName, QueueName, TaskId};
 ///
 /// async fn status(client: &Client, path: &str) -> Result<String, Box<dyn std::error::Error>> {
 ///     let id: TaskId = path.trim_start_matches("/tasks/").parse()?;

@@ -139,7 +139,8 @@ impl Inspector {
     /// of a queue are claimed between two pages, the second page may skip some.
     ///
     /// ```
-    /// use optimus_core::{Error, Inspector, TaskRow, TaskState};
+    /// # use optimus_core as optimus;
+    /// use optimus::{Error, Inspector, TaskRow, TaskState};
     ///
     /// async fn all_dead(inspector: &Inspector, queue: &str) -> Result<Vec<TaskRow>, Error> {
     ///     let (mut rows, mut after) = (Vec::new(), None);
@@ -212,7 +213,8 @@ impl Inspector {
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::Key;
+    /// # use optimus_core as optimus;
+    /// use optimus::Key;
     ///
     /// // With a function: `key(bill, "order-17")`.
     /// if let Some(id) = client.inspector().find(&Key::new("billing", "bill", "order-17")).await? {

@@ -21,7 +21,8 @@ use crate::{
 /// added first is the outermost.
 ///
 /// ```
-/// use optimus_core::{BoxError, Context, Done, Layer, Next, Submission};
+/// # use optimus_core as optimus;
+/// use optimus::{BoxError, Context, Done, Layer, Next, Submission};
 ///
 /// /// Passes the tenant on from the task that submits, and refuses tasks without one.
 /// struct Tenancy;
@@ -46,7 +47,7 @@ use crate::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), optimus_core::Error> {
-/// let client = optimus_core::Client::builder("memory://layer").layer(Tenancy).connect().await?;
+/// let client = optimus::Client::builder("memory://layer").layer(Tenancy).connect().await?;
 /// # drop(client);
 /// # Ok(())
 /// # }

@@ -11,7 +11,8 @@ use std::{error::Error, fmt, time::Duration};
 /// ```
 /// use std::{error::Error, time::Duration};
 ///
-/// use optimus_core::Interrupted;
+/// # use optimus_core as optimus;
+/// use optimus::Interrupted;
 ///
 /// fn patient(failures: u32, error: &(dyn Error + 'static)) -> Duration {
 ///     match error.downcast_ref() {

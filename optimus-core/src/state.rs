@@ -89,7 +89,8 @@ impl TaskState {
 /// Reads the words of [`TaskState::as_str`].
 ///
 /// ```
-/// use optimus_core::TaskState;
+/// # use optimus_core as optimus;
+/// use optimus::TaskState;
 ///
 /// assert_eq!("dead".parse::<TaskState>().unwrap(), TaskState::Dead);
 /// assert!("failed".parse::<TaskState>().unwrap_err().is_invalid());

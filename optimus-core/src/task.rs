@@ -12,7 +12,8 @@ use crate::{
 /// A task: its arguments (the type itself), its name, its options and its handler.
 ///
 /// ```
-/// use optimus_core::{BoxError, Context, Task, TaskOptions};
+/// # use optimus_core as optimus;
+/// use optimus::{BoxError, Context, Task, TaskOptions};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]

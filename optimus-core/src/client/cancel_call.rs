@@ -34,7 +34,8 @@ impl Client {
     /// ```no_run
     /// # async fn doc(client: optimus_core::Client, id: optimus_core::TaskId)
     /// # -> Result<(), optimus_core::Error> {
-    /// use optimus_core::TaskState;
+    /// # use optimus_core as optimus;
+    /// use optimus::TaskState;
     ///
     /// match client.cancel(&id).confirmed().await? {
     ///     TaskState::Cancelled => println!("it does not run, and never will"),

@@ -53,7 +53,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::{Limit, Rate};
+    /// # use optimus_core as optimus;
+    /// use optimus::{Limit, Rate};
     ///
     /// let stripe = client.limit("stripe").queue("payments");
     /// stripe.set(Limit::new().rate(Rate::per_second(100)).max_working(8)).await?;
@@ -177,7 +178,8 @@ impl GateHandle {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::Gate;
+    /// # use optimus_core as optimus;
+    /// use optimus::Gate;
     ///
     /// let tenant = client.gate("sync", Gate::Lane("tenant-7".into()));
     /// tenant.pause("ann", "their API is down until 14:00").await?;

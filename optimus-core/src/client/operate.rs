@@ -106,7 +106,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::TaskState;
+    /// # use optimus_core as optimus;
+    /// use optimus::TaskState;
     ///
     /// let (inspector, mut after) = (client.inspector(), None);
     /// loop {
@@ -139,7 +140,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
-    /// use optimus_core::QueueAnswer;
+    /// # use optimus_core as optimus;
+    /// use optimus::QueueAnswer;
     ///
     /// if client.pause("mail").await? == QueueAnswer::Unknown {
     ///     eprintln!("no task was ever in queue mail: is that its name?");
