@@ -91,9 +91,9 @@ async fn run(client: &Client, files: Vec<PathBuf>) -> anyhow::Result<()> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut args = env::args().skip(1);
-    let count = args
-        .next()
-        .map_or(Ok(1000), |count| count.parse().context("run it with the number of shards"))?;
+    let count = args.next().map_or(Ok(1000), |count| {
+        count.parse::<u32>().context("run it with the number of shards")
+    })?;
     let url = args.next().unwrap_or_else(|| "memory://shards".to_owned());
     let folder = tempfile::tempdir()?;
     let files = write_shards(folder.path(), count)?;
