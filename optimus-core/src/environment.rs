@@ -22,7 +22,8 @@ const PREFIX: &str = "OPTIMUS_";
 /// # Errors
 /// [`Error::is_invalid`] if neither variable is set.
 pub fn url(set: impl Fn(&str) -> Option<String>, unknown: &[String]) -> Result<String, Error> {
-    set(URL).or_else(|| set(URL_ELSE)).ok_or_else(|| {
+    let given = set(URL).or_else(|| set(URL_ELSE));
+    given.map(|url| url.trim().to_owned()).ok_or_else(|| {
         let meant = unknown.iter().find(|name| nearest(name) == Some(URL));
         let meant = meant.map_or_else(String::new, |name| format!("; {name} is misspelt"));
         Error::invalid(format!(

@@ -53,7 +53,8 @@ use crate::{
 /// # }
 /// ```
 ///
-/// If a layer panics or does not return, only its own submit or attempt fails.
+/// If a layer panics or does not return in `submit`, `run` or `ended`, only its own submit or
+/// attempt fails.
 pub trait Layer: Send + Sync + 'static {
     /// Called before each call is sent, in the tokio task of the caller. This method may read the
     /// call, change its headers, or refuse it with an error, which the caller gets as
@@ -108,7 +109,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Returns the types of values that [`run`](Self::run) adds to each context, so that a worker
-    /// can start without this `#[data]`.
+    /// can start without this `#[data]`. Called while the worker is built, so a panic ends the
+    /// build.
     fn provides(&self) -> Vec<DataKey> {
         Vec::new()
     }
@@ -145,8 +147,8 @@ pub struct Next<'a> {
     pub(crate) handler: Running,
 }
 
-/// Proof that a handler has succeeded. Only [`Next::run`] returns it, so a layer can't fake a
-/// success.
+/// Proof that a handler has succeeded, with its result. Only [`Next::run`] returns it. A layer
+/// returns the one of its own attempt: the result in it becomes the result of the task.
 #[derive(Debug)]
 pub struct Done(pub(crate) Ran);
 

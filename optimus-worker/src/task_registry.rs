@@ -65,7 +65,8 @@ impl Registry {
             if let Some(missing) = task.required_data().into_iter().find(|key| !is_given(key)) {
                 return Err(Error::invalid(format!(
                     "task {:?} needs data of type {}{}; add the data to the worker with .data(…), \
-                     or serve only other tasks with .only_named_tasks() and .task(…)",
+                     let a layer name it in Layer::provides, or serve only other tasks with \
+                     .only_named_tasks() and .task(…)",
                     task.name(),
                     missing.name(),
                     data.similar(missing).map_or_else(String::new, |other| {

@@ -89,6 +89,12 @@ fn refusal_of(problem: &RedisError, place: &str) -> BrokerError {
     if is_unauthorized(problem) || (no_database && why.contains("Authentication required")) {
         return BrokerError::Unauthorized(why);
     }
+    if no_database && why.contains("no permissions") {
+        return BrokerError::Misconfigured(format!(
+            "the Redis user may not select the database that the URL names ({why}); add +select to \
+             its ACL, or leave the database out of the URL"
+        ));
+    }
     if no_database {
         return BrokerError::Misconfigured(format!(
             "the database that the URL names can't be selected ({why}); name one below `databases` \
@@ -139,6 +145,14 @@ mod tests {
             assert!(of(passing).is_transient(), "{passing}");
         }
         assert!(matches!(of("DB index is out of range"), BrokerError::Misconfigured(_)));
+    }
+
+    #[test]
+    fn a_user_who_may_not_select_a_database_is_told_the_permission() {
+        let text = "this user has no permissions to run the 'select' command";
+        let error = (redis::ServerErrorKind::ResponseError.into(), SWITCH, text.to_owned());
+        let problem = refusal_of(&error.into(), "redis://here");
+        assert!(matches!(problem, BrokerError::Misconfigured(why) if why.contains("+select")));
     }
 
     const SWITCH: &str = "Redis server refused to switch database";

@@ -198,7 +198,11 @@ fn has_port_or_none(place: &str) -> bool {
 /// Returns why a text is not a URL, for the cases that are frequent.
 fn unreadable(url: &str) -> String {
     let place = url.split_once("://").map_or(url, |(_, rest)| rest);
-    if place.contains('@') || has_port_or_none(place) {
+    if place.contains('@') {
+        return "it is not a URL; in a user or a password, write %23 for #, %2F for / and %3F for ?"
+            .to_owned();
+    }
+    if has_port_or_none(place) {
         return "it is not a URL".to_owned();
     }
     "after the : there is no port, which is a number, and no password, which ends with an @"

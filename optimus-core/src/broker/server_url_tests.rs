@@ -86,6 +86,15 @@ fn a_fragment_is_refused_with_its_replacement() {
 }
 
 #[test]
+fn a_password_with_a_special_character_is_refused_with_what_to_write() {
+    for url in ["redis://user:secret#1@host/", "redis://user:se/cret@host/"] {
+        let problem = problem(url);
+        assert!(problem.contains("%23") && problem.contains("%2F"), "{problem}");
+        assert!(!problem.contains("secret"), "{problem}");
+    }
+}
+
+#[test]
 #[cfg(not(feature = "tls"))]
 fn without_the_feature_tls_is_refused_with_its_name() {
     for url in ["rediss://host", "valkeys://host?ca=x", "rediss://host?nonsense=1"] {

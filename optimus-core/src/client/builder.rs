@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_environment_sets_the_url_and_the_namespace_of_a_client_as_of_workers() {
-        let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", "redis://a")];
+        let both = [("REDIS_URL", "redis://b"), ("OPTIMUS_URL", " redis://a\n")];
         let client = built(&both).unwrap();
         assert_eq!((&*client.url, &*client.namespace), ("redis://a", NAMESPACE_DEFAULT));
         let client = built(&[both[0], ("OPTIMUS_NAMESPACE", " shop ")]).unwrap();

@@ -46,8 +46,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if the task has ended; [`Error::is_forgotten`] if the store has no
-    /// data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
+    /// [`Error::is_wrong_state`] if the task has succeeded or is dead; a task that is cancelled
+    /// already is answered as cancelled. [`Error::is_forgotten`] if the store has no data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
     /// which is safe to repeat.
     pub fn cancel(&self, id: &TaskId) -> CancelCall {
         CancelCall { client: self.clone(), target: Target::Id(id.clone()) }
@@ -67,8 +67,9 @@ impl CancelCall {
     /// it has ended: [`Cancelled`](TaskState::Cancelled), or
     /// [`Success`](TaskState::Success) if its handler returned `Ok` nevertheless.
     ///
-    /// A handler has 10 s to stop. If its worker has died, the end comes when the lease of the
-    /// worker is over.
+    /// A handler has 10 s to stop. If its worker has died, the end comes when the lease of that
+    /// worker is over and another worker takes the task back. Without another worker of the
+    /// namespace this waits until there is one: `tokio::time::timeout` limits the wait.
     ///
     /// # Errors
     /// As for [`Client::cancel`].

@@ -163,6 +163,17 @@ async fn a_server_whose_certificate_is_of_version_1_is_refused_with_those_words(
 }
 
 #[tokio::test]
+async fn a_server_with_the_certificate_of_a_ca_is_refused_with_what_to_make_instead() {
+    let authority = Authority::new();
+    let issued = authority.self_signed();
+    let ca = format!("ca={}", issued.cert.display());
+    let server = server(issued).await;
+    for parameters in [ca.clone(), format!("{ca}&verify=ca")] {
+        refused_with(&server.url(&parameters), &["is that of a CA", "-CAkey"]).await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_of_another_name_is_refused_unless_that_name_is_given() {
     let authority = Authority::new();
     let server = server(authority.server_named("redis.internal")).await;

@@ -5,7 +5,8 @@
 //! [`queues`]. [`network`] and [`process_gate`] connect the processes to the store, and
 //! [`fault_plan`] decides about each [`exchange_fault`] there. [`script_probe`] observes each
 //! `redis.call` of each script, and [`script_coverage`] lists these calls. [`tasks`],
-//! [`flow_tasks`], [`gathered`] and [`hostile`] contain the tasks. A [`user`] submits tasks and operates on them,
+//! [`flow_tasks`], [`gathered`] and [`hostile`] contain the tasks. A [`user`] submits tasks and
+//! operates on them,
 //! according to the [`load`] of the run, a [`nemesis`] causes harm, and [`drain_and_check`] removes
 //! faults, drains the queues and checks the run. With flows, there must be no [`leftovers`].
 //! [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.

@@ -11,6 +11,9 @@ use crate::broker::{dial_error::DialError, tls_probe::SPEAKS_PLAINLY};
 /// The word in the error of rustls about a certificate that does not have version 3.
 const VERSION_1: &str = "UnsupportedCertVersion";
 
+/// The word in the error of rustls about the certificate of a CA in place of a server's.
+const OF_A_CA: &str = "CaUsedAsEndEntity";
+
 impl Tls {
     /// Explains a failed handshake, or an error in place of the first answer: a server reports only
     /// then that it refuses the client's certificate. An error without a TLS cause is returned
@@ -64,6 +67,12 @@ impl Tls {
                 "the server's certificate has X.509 version 1, which can't be used, not even with \
                  verify=none; give the server one of version 3 (`openssl x509 -req` makes \
                  one with -extfile that has a subjectAltName)"
+                    .to_owned()
+            }
+            Of::Other(problem) if problem.to_string().contains(OF_A_CA) => {
+                "the server's certificate is that of a CA, as `openssl req -x509` makes it; let \
+                 this CA sign one for the server (`openssl x509 -req` with -CA and -CAkey), and \
+                 name the file of the CA by the parameter ca of the URL"
                     .to_owned()
             }
             other => format!("the server's certificate can't be used: {other}"),

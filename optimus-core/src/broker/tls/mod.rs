@@ -70,10 +70,13 @@ impl Tls {
             (Some(_), None) => return Err("it has cert without key; name both files".to_owned()),
             (None, Some(_)) => return Err("it has key without cert; name both files".to_owned()),
         };
-        let name = parameters.get("server_name").unwrap_or(host).to_owned();
-        let name = ServerName::try_from(name).map_err(
-            |_| "its host can't be the name in a certificate; set the parameter server_name to one",
-        )?;
+        let given = parameters.get("server_name");
+        let name = ServerName::try_from(given.unwrap_or(host).to_owned()).map_err(|_| match given {
+            Some(_) => "its parameter server_name can't be the name in a certificate",
+            None => {
+                "its host can't be the name in a certificate; set the parameter server_name to one"
+            }
+        })?;
         Ok(Self { name, verify, ca, identity, reader: Arc::default() })
     }
 

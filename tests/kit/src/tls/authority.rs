@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use tempfile::TempDir;
 
@@ -76,9 +76,23 @@ impl Authority {
         self.issue("client", &params)
     }
 
+    /// Makes a certificate for a server of this machine that is its own CA, as `openssl req -x509`
+    /// does.
+    pub fn self_signed(&self) -> Issued {
+        let mut params = params(&HERE);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("keys can be made");
+        let certificate = params.self_signed(&key).expect("a CA signs itself");
+        self.store("self_signed", &certificate, &key)
+    }
+
     fn issue(&self, name: &str, params: &CertificateParams) -> Issued {
         let key = KeyPair::generate().expect("keys can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("the CA signs");
+        self.store(name, &certificate, &key)
+    }
+
+    fn store(&self, name: &str, certificate: &Certificate, key: &KeyPair) -> Issued {
         let file = |kind: &str, content: String| {
             let path = self.folder.path().join(format!("{name}.{kind}.pem"));
             fs::write(&path, content).expect("the folder is writable");
