@@ -25,9 +25,9 @@ local function results_by_ref(flow, done, biz, results, members)
   return by_ref
 end
 
--- Returns what successes do for those who wait for them, nil if nothing. `tied` has the references
--- for which somebody waits. `handed` has the results, and the groups that end and the effects on
--- groups elsewhere.
+-- Returns what successes do for the tasks that wait, nil if nothing. `tied` has the references for
+-- which somebody waits. `handed` has the results, and the groups that end and the effects on groups
+-- elsewhere.
 local function flow_of_success(meta, tied, done, biz, handed, now)
   local flow, by_ref, members = flow_of(meta), nil, handed.members
   local waiters, ids, passed = {}, {}, {}

@@ -11,7 +11,8 @@ use crate::control_words::BoxError;
 /// [`Cancel`](crate::Cancel) mean this call alone.
 ///
 /// ```
-/// use optimus_core::Each;
+/// # use optimus_core as optimus;
+/// use optimus::Each;
 ///
 /// let lengths: Each<usize> = ["a", "bc"].iter().map(|text| text.len()).collect();
 /// let numbers: Each<u8> = ["1", "x"].iter().map(|text| text.parse::<u8>()).collect();

@@ -1,4 +1,4 @@
-//! The number of Redis instructions for a call that runs together with others, beside a plain task,
+//! Counts the Redis instructions for a call that runs together with others, and for a plain task,
 //! counted by valgrind.
 
 use std::time::Duration;

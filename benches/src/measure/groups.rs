@@ -1,4 +1,4 @@
-//! The number of Redis instructions for a member of a group, beside a plain task, counted by
+//! Counts the Redis instructions for a member of a group, and for a plain task, with the help of
 //! valgrind. A callback waits for the group.
 
 use optimus_core::{Member, PrerequisiteFailure, TaskId};

@@ -213,7 +213,7 @@ on_both! {
         assert!(gone.ended().await.unwrap_err().is_forgotten());
         assert!(gone.add([number(1)]).await.unwrap_err().is_forgotten());
         assert!(gone.cancel().await.unwrap_err().is_forgotten());
-        // A task that waits for it now is told so, as for any other id of which nothing is known.
+        // A task that waits for it now learns that, as with any other unknown id.
         let late = bench.client.submit(note("late").after(gone.id())).await.unwrap();
         let why = bench.client.inspector().explain(late.id()).await.unwrap().to_string();
         assert!(why.contains("which was not submitted, or is no longer known"), "{why}");

@@ -20,7 +20,7 @@ impl FlowRun<'_> {
         queue: usize,
         leases: Vec<Lease>,
     ) -> Result<(), Departure> {
-        // A worker collects before its run ends, if only to let the others go on.
+        // A worker collects before its run ends, if only so that the others continue.
         for leader in &leases {
             if self.world.is_leading(&leader.id) {
                 self.collect_for(queue, leader, 0).await?;

@@ -57,7 +57,7 @@ impl World {
             && !task.came_back
             && !self.tasks[leader].came_back
         {
-            return Err(format!("a run beside {leader}, which leads"));
+            return Err(format!("another run while {leader} leads"));
         }
         let key = self.key_of(id);
         let is_late = |other: &Task| other.joined + wait_ms(other) <= now;

@@ -114,7 +114,8 @@ impl World {
         }
     }
 
-    /// Relays have carried everything: groups have counted, and those who wait know of their ends.
+    /// Relays have carried everything: groups have counted, and the tasks that wait know of their
+    /// ends.
     pub(crate) fn relayed(&mut self) {
         for Effect { group, index, state } in std::mem::take(&mut self.effects) {
             self.groups[group].count(index, state);
