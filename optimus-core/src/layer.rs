@@ -54,7 +54,8 @@ use crate::{
 /// ```
 ///
 /// If a layer panics or does not return in `submit`, `run` or `ended`, only its own submit or
-/// attempt fails.
+/// attempt fails. A layer is dropped on a thread of its own; the drop of the client or worker waits
+/// 100 ms for it.
 pub trait Layer: Send + Sync + 'static {
     /// Called before each call is sent, in the tokio task of the caller. This method may read the
     /// call, change its headers, or refuse it with an error, which the caller gets as
@@ -109,8 +110,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Returns the types of values that [`run`](Self::run) adds to each context, so that a worker
-    /// can start without this `#[data]`. Called while the worker is built, so a panic ends the
-    /// build.
+    /// can start without this `#[data]`. Called while the worker is built, which fails with an error
+    /// if this method panics.
     fn provides(&self) -> Vec<DataKey> {
         Vec::new()
     }
@@ -145,12 +146,35 @@ pub struct Next<'a> {
     pub(crate) rest: slice::Iter<'a, Arc<dyn AnyLayer>>,
     pub(crate) ctx: &'a Context,
     pub(crate) handler: Running,
+    pub(crate) mark: Mark,
 }
 
-/// Proof that a handler has succeeded, with its result. Only [`Next::run`] returns it. A layer
-/// returns the one of its own attempt: the result in it becomes the result of the task.
+/// Proof that a handler has succeeded, with its result. Only [`Next::run`] returns it, so a layer
+/// can't fake a success. An attempt fails if a layer returns the proof of another attempt.
 #[derive(Debug)]
-pub struct Done(pub(crate) Ran);
+pub struct Done {
+    output: Ran,
+    mark: Mark,
+}
+
+/// Marks one attempt. While a proof has the mark, no other attempt gets one that is equal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mark(Arc<u8>);
+
+impl Done {
+    /// Returns the result of the attempt with this mark.
+    pub(crate) fn output_of(self, mark: &Mark) -> Result<Ran, BoxError> {
+        self.checked(mark).map(|done| done.output)
+    }
+
+    fn checked(self, mark: &Mark) -> Result<Self, BoxError> {
+        if Arc::ptr_eq(&self.mark.0, &mark.0) {
+            return Ok(self);
+        }
+        Err("a layer returned the `Done` of another attempt; return the one of `next.run().await`"
+            .into())
+    }
+}
 
 impl Next<'_> {
     /// Runs the handler and returns its outcome.
@@ -159,10 +183,11 @@ impl Next<'_> {
     /// The error of the handler, or of a layer inside this one.
     pub async fn run(mut self) -> Result<Done, BoxError> {
         if let Some(layer) = self.rest.next() {
-            return AnyLayer::run(&**layer, self.ctx, self).await;
+            let mark = self.mark.clone();
+            return AnyLayer::run(&**layer, self.ctx, self).await?.checked(&mark);
         }
         match self.handler.await {
-            Ok(output) => Ok(Done(output)),
+            Ok(output) => Ok(Done { output, mark: self.mark }),
             Err(RunError::Failed(problem)) => Err(problem),
             Err(other) => Err(other.into()),
         }

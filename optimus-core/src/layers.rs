@@ -1,6 +1,14 @@
 //! The layers of a client or a worker, in order: [`Layers`].
 
-use std::{any::TypeId, fmt, pin::Pin, sync::Arc};
+use std::{
+    any::TypeId,
+    fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use crate::{
     attempt_end::End,
@@ -8,10 +16,15 @@ use crate::{
     control_words::BoxError,
     data::DataKey,
     erased_task::{RunError, Running},
-    guarded_drop::discard,
-    layer::{Done, Layer, Next},
+    error::Error,
+    guarded_drop::{discard, panic_text},
+    layer::{Done, Layer, Mark, Next},
     submission::Submission,
 };
+
+/// How long the drop of a client or worker waits for that of its layers. A layer may send its last
+/// data then, before the process ends.
+const DROP_WAIT: Duration = Duration::from_millis(100);
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -53,10 +66,26 @@ pub struct Layers(Option<Arc<Chain>>);
 #[derive(Clone, Default)]
 struct Chain(Vec<Arc<dyn AnyLayer>>);
 
-/// The last holder may be a part of the worker, which must survive a panic in the drop of a layer.
+/// The last holder may be a thread of the worker or of the program, which must survive a drop of a
+/// layer that panics or blocks.
 impl Drop for Chain {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(discard);
+        let layers = mem::take(&mut self.0);
+        if layers.iter().all(|layer| Arc::strong_count(layer) > 1) {
+            return layers.into_iter().for_each(discard);
+        }
+        let (ended, end) = mpsc::channel::<()>();
+        let work = move || {
+            layers.into_iter().for_each(discard);
+            drop(ended);
+        };
+        let start = || thread::Builder::new().name("optimus-layers".into()).spawn(work);
+        match catch_unwind(AssertUnwindSafe(start)) {
+            Ok(Ok(_)) => drop(end.recv_timeout(DROP_WAIT)),
+            Ok(Err(_)) => {}
+            // Without a thread, the layers are dropped here.
+            Err(panic) => mem::forget(panic),
+        }
     }
 }
 
@@ -89,8 +118,20 @@ impl Layers {
     }
 
     /// Returns the values that the layers add to each context.
-    pub fn provide(&self) -> Vec<DataKey> {
-        self.all().iter().flat_map(|layer| layer.provides()).collect()
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if a layer panics.
+    pub fn provide(&self) -> Result<Vec<DataKey>, Error> {
+        let mut provided = Vec::new();
+        for layer in self.all() {
+            let keys = catch_unwind(AssertUnwindSafe(|| layer.provides()));
+            provided.extend(keys.map_err(|panic| {
+                let text = panic_text(&*panic);
+                discard(panic);
+                Error::invalid(format!("worker: a layer panicked in `provides`: {text}"))
+            })?);
+        }
+        Ok(provided)
     }
 
     /// Passes a call through all layers; the error is from the layer that refuses it.
@@ -108,8 +149,9 @@ impl Layers {
         }
         let (layers, ctx) = (self.clone(), ctx.clone());
         Box::pin(async move {
-            let next = Next { rest: layers.all().iter(), ctx: &ctx, handler };
-            next.run().await.map(|Done(output)| output).map_err(RunError::Failed)
+            let mark = Mark::default();
+            let next = Next { rest: layers.all().iter(), ctx: &ctx, handler, mark: mark.clone() };
+            next.run().await.and_then(|done| done.output_of(&mark)).map_err(RunError::Failed)
         })
     }
 

@@ -272,7 +272,7 @@ impl WorkerBuilder {
         config.check()?;
         let linked = TaskDefinition::registered().filter(|_| self.inventory);
         let registry = Registry::new(linked.chain(self.tasks))?;
-        registry.check(&self.data, &self.layers.provide())?;
+        registry.check(&self.data, &self.layers.provide()?)?;
         let served: Vec<QueueName> = config.queues.iter().map(|(name, _)| name.clone()).collect();
         let unused = self.environment.unused_queues(&served, &registry.queues()?);
         config.without_effect.extend(unused);

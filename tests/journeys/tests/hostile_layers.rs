@@ -4,14 +4,17 @@ mod common;
 
 use std::{
     future::pending,
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
 use common::{Bench, Double, died_of};
 use optimus_core::{
-    BoxError, Context, Done, End, Layer, Next, QueueName, Reason, Submission, Task,
+    BoxError, Context, DataKey, Done, End, Layer, Next, QueueName, Reason, Submission, Task,
 };
 use optimus_testkit::{Hold, Signal};
+use optimus_worker::Worker;
+use tokio::{task::spawn_blocking, time::timeout};
 
 const SOON: Duration = Duration::from_secs(20);
 const MANY: usize = 10_000;
@@ -84,6 +87,43 @@ impl Layer for Counts {
     }
 }
 
+/// Keeps the proof of one attempt, and returns it for another one, whose handler does not run.
+#[derive(Default)]
+struct Swaps(Mutex<Option<Done>>);
+
+impl Layer for Swaps {
+    async fn run(&self, _: &Context, next: Next<'_>) -> Result<Done, BoxError> {
+        if let Some(of_another) = self.0.lock().unwrap().take() {
+            return Ok(of_another);
+        }
+        *self.0.lock().unwrap() = Some(next.run().await?);
+        Err("kept".into())
+    }
+}
+
+/// Passes on the outcome of the layers inside it, and counts their successes.
+#[derive(Clone, Default)]
+struct Successes(Signal);
+
+impl Layer for Successes {
+    async fn run(&self, _: &Context, next: Next<'_>) -> Result<Done, BoxError> {
+        let done = next.run().await?;
+        self.0.hit();
+        Ok(done)
+    }
+}
+
+/// Blocks when it is dropped.
+struct BlocksInDrop(Hold);
+
+impl Layer for BlocksInDrop {}
+
+impl Drop for BlocksInDrop {
+    fn drop(&mut self) {
+        self.0.keep_thread();
+    }
+}
+
 fn hostile(how: &str) -> optimus_core::Call<Double> {
     let call = Double { number: 4 }.call().max_retry(0).timeout(Duration::from_millis(500));
     call.header("hostile", how)
@@ -97,6 +137,22 @@ async fn runs_others(bench: &Bench) {
 async fn ready(bench: &Bench) -> u64 {
     let queue = QueueName::new("default").unwrap();
     bench.client.inspector().counts(&queue).await.unwrap().ready
+}
+
+/// Panics when it is asked for the values that it provides.
+struct PanicsInProvides;
+
+impl Layer for PanicsInProvides {
+    fn provides(&self) -> Vec<DataKey> {
+        panic!("boom in provides");
+    }
+}
+
+#[test]
+fn a_layer_that_panics_in_provides_is_an_error_of_the_build() {
+    let builder = Worker::builder("redis://x").task_type::<Double>().layer(PanicsInProvides);
+    let problem = builder.build().err().expect("no worker");
+    assert!(problem.is_invalid() && problem.to_string().contains("boom in provides"), "{problem}");
 }
 
 on_both! {
@@ -160,6 +216,20 @@ on_both! {
         assert_eq!(counts.0.hits(), 2 * cases.len() as u64, "each end arrives once");
     }
 
+    async fn an_attempt_fails_whose_layer_returns_the_success_of_another_attempt(bench: Bench) {
+        let successes = Successes::default();
+        let builder = bench.worker().task_type::<Double>();
+        let worker = bench.start(builder.layer(successes.clone()).layer(Swaps::default()));
+        for error in ["kept", "the `Done` of another attempt"] {
+            let handle = bench.client.submit(hostile("")).await.unwrap();
+            died_of(&handle, Reason::Failed).await;
+            let problem = handle.result().await.unwrap_err().to_string();
+            assert!(problem.contains(error), "{problem}");
+        }
+        worker.stop().await;
+        assert_eq!(successes.0.hits(), 0, "an outer layer was told of a success");
+    }
+
     async fn a_layer_that_blocks_around_a_handler_ends_its_own_attempt(bench: Bench) {
         let hold = Hold::new();
         let builder = bench.worker().concurrency(2).task_type::<Double>();
@@ -199,5 +269,19 @@ on_both! {
         }
         hold.release();
         worker.stop().await;
+    }
+    async fn a_client_and_a_worker_end_although_the_drop_of_a_layer_blocks(bench: Bench) {
+        let hold = Hold::new();
+        let layer = || BlocksInDrop(hold.clone());
+        let client = bench.client_builder().layer(layer()).connect().await.unwrap();
+        let ended = timeout(SOON, spawn_blocking(move || drop(client))).await;
+        hold.arrivals().wait_for(1).await;
+        let worker = bench.start(bench.worker().task_type::<Double>().layer(layer()));
+        runs_others(&bench).await;
+        let stopped = timeout(SOON, worker.stop()).await;
+        hold.arrivals().wait_for(2).await;
+        hold.release();
+        assert!(ended.is_ok(), "the drop of the client waited for the layer");
+        assert!(stopped.is_ok(), "the worker waited for the layer");
     }
 }
