@@ -220,6 +220,14 @@ fn placeholders(
         0 => "this task has no arguments".to_owned(),
         _ => format!("use {}", suggest::list(&arguments)),
     };
+    let whole = literal.value();
+    if arguments.contains(&whole) {
+        let text = format!(
+            "`{option}`: this is the text {whole:?} for all calls, and not the value of the \
+             parameter: write \"{{{whole}}}\""
+        );
+        errors.refuse(literal, text);
+    }
     for Placeholder { param: wanted, .. } in &template.placeholders {
         match model.params.iter().find(|param| plain(param) == *wanted).map(|param| param.role) {
             Some(Role::Argument) => {}

@@ -51,4 +51,25 @@ async fn empty(order: Order) {
     let _ = order.id;
 }
 
+#[optimus::task(biz_id = "order")]
+async fn without_braces(order: Order) {
+    let _ = order.id;
+}
+
+#[optimus::task(lane = "user")]
+async fn one_lane(user: u64) {
+    let _ = user;
+}
+
+#[optimus::task(gather = "10s | 500", by = "events")]
+async fn one_run(events: Vec<Order>) {
+    let _ = events;
+}
+
+// A text that names no parameter is one key for all calls.
+#[optimus::task(biz_id = "nightly", lane = "reports")]
+async fn constant(order: Order) {
+    let _ = order.id;
+}
+
 fn main() {}
