@@ -1,6 +1,8 @@
 //! The environment variables that clients and workers read, and those that have no effect. This
 //! module is for the other Optimus crates and is not public API.
 
+use std::ffi::OsString;
+
 use crate::error::Error;
 
 /// The URL of the store; else [`URL_ELSE`].
@@ -31,6 +33,18 @@ pub fn url(set: impl Fn(&str) -> Option<String>, unknown: &[String]) -> Result<S
              {URL}=redis://127.0.0.1/{meant}"
         ))
     })
+}
+
+/// Checks that each variable is text. `value` returns that of a variable.
+///
+/// # Errors
+/// [`Error::is_invalid`] names the one that is not.
+pub fn check_text(value: impl Fn(&str) -> Option<OsString>) -> Result<(), Error> {
+    let is_no_text = |name: &&str| value(name).is_some_and(|value| value.to_str().is_none());
+    match KNOWN.into_iter().find(is_no_text) {
+        Some(name) => Err(Error::invalid(format!("the value of {name} is not UTF-8"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the names that begin like those of Optimus and that it does not read.
@@ -85,6 +99,17 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_value_that_is_no_text_is_named() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let value = |name: &str| (name == URL).then(|| OsString::from_vec(vec![b'a', 0xFF]));
+        let problem = check_text(value).unwrap_err();
+        assert!(problem.is_invalid() && problem.to_string().contains(URL), "{problem}");
+        assert!(check_text(|_| Some("text".into())).is_ok() && check_text(|_| None).is_ok());
+    }
 
     #[test]
     fn a_misspelt_variable_names_the_one_that_is_meant_and_others_all() {

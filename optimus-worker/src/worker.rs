@@ -58,6 +58,7 @@ impl Worker {
     /// [`Error::is_invalid`] if a variable is missing or invalid. The text names the variable to
     /// set.
     pub fn from_env() -> Result<WorkerBuilder, Error> {
+        environment::check_text(|name| std::env::var_os(name))?;
         WorkerBuilder::from_env(|name| std::env::var(name).ok(), environment::names())
     }
 

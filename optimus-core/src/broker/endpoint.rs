@@ -95,6 +95,12 @@ impl Endpoint {
                          clients and workers of this process that share tasks",
                     ));
                 }
+                if name.contains('?') {
+                    return Err(Error::invalid(format!(
+                        "the URL {:?} can't be read: memory:// has no parameters",
+                        redact(url)
+                    )));
+                }
                 Ok(Self::Memory(optimus_embedded::Store::named(name), name.to_owned()))
             }
             "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" => {
@@ -227,6 +233,13 @@ mod tests {
     fn a_store_in_the_process_needs_a_name() {
         let problem = Endpoint::parse("memory://").err().expect("no name");
         assert!(problem.is_invalid() && problem.to_string().contains("memory://name"), "{problem}");
+    }
+
+    #[test]
+    #[cfg(feature = "embedded")]
+    fn a_store_in_the_process_has_no_parameters() {
+        let problem = Endpoint::parse("memory://shop?db=1").err().expect("a parameter");
+        assert!(problem.is_invalid() && problem.to_string().contains("no parameters"), "{problem}");
     }
 
     #[test]

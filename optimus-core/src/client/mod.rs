@@ -146,6 +146,7 @@ impl Client {
     /// # Errors
     /// [`Error::is_invalid`] if no URL is set.
     pub fn from_env() -> Result<ClientBuilder, Error> {
+        environment::check_text(|name| std::env::var_os(name))?;
         ClientBuilder::from_env(|name| std::env::var(name).ok(), environment::names())
     }
 
