@@ -1,6 +1,6 @@
 //! A cancel that can also wait for the end of the task: [`CancelCall`].
 
-use std::future::IntoFuture;
+use std::{future::IntoFuture, time::Duration};
 
 use futures_util::future::BoxFuture;
 
@@ -69,15 +69,34 @@ impl CancelCall {
     ///
     /// A handler has 10 s to stop. If its worker has died, the end comes when the lease of that
     /// worker is over and another worker takes the task back. Without another worker of the
-    /// namespace this waits until there is one: `tokio::time::timeout` limits the wait.
+    /// namespace this waits until there is one: [`confirmed_within`](Self::confirmed_within) limits
+    /// the wait.
     ///
     /// # Errors
     /// As for [`Client::cancel`].
     pub async fn confirmed(self) -> Result<TaskState, Error> {
-        let (client, id) = (self.client.clone(), self.id().await?);
-        match client.cancel_one(&id).await? {
+        self.confirm(&self.id().await?).await
+    }
+
+    /// Cancels the task and waits as [`confirmed`](Self::confirmed), but for its end no longer than
+    /// `timeout`, and then reads the state of the task for the error, which takes at most another
+    /// second.
+    ///
+    /// # Errors
+    /// As for [`Client::cancel`], and [`Error::is_timeout`], after which a worker that runs the task
+    /// still stops it.
+    pub async fn confirmed_within(self, timeout: Duration) -> Result<TaskState, Error> {
+        let id = self.id().await?;
+        if let Ok(state) = tokio::time::timeout(timeout, self.confirm(&id)).await {
+            return state;
+        }
+        Err(self.client.handle::<()>(id).waited_too_long(timeout).await)
+    }
+
+    async fn confirm(&self, id: &TaskId) -> Result<TaskState, Error> {
+        match self.client.cancel_one(id).await? {
             CancelAnswer::Cancelled => Ok(TaskState::Cancelled),
-            CancelAnswer::AskedToStop => client.handle::<()>(id).ended().await,
+            CancelAnswer::AskedToStop => self.client.handle::<()>(id.clone()).ended().await,
         }
     }
 

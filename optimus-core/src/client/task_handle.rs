@@ -267,10 +267,15 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         if let Ok(result) = tokio::time::timeout(timeout, self.result()).await {
             return result;
         }
+        Err(self.waited_too_long(timeout).await)
+    }
+
+    /// Returns the error of a wait that was limited.
+    pub(super) async fn waited_too_long(&self, timeout: Duration) -> Error {
         // The task may have ended since. Its state is of use only if it is known at once.
         let found = tokio::time::timeout(STATE_WITHIN, self.state_and_obstacle()).await;
         let (state, why) = found.ok().and_then(Result::ok).unzip();
-        Err(Error::waited_too_long(self.id.clone(), timeout, state, why.flatten()))
+        Error::waited_too_long(self.id.clone(), timeout, state, why.flatten())
     }
 
     /// Reads the state of the task, and what blocks it.

@@ -4,11 +4,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Double, Gate, Wait};
+use common::{Bench, Double, Gate, Wait, blocking_task::KeepThread};
 use optimus_core::{CancelAnswer, Key, Task, TaskId, TaskState};
-use optimus_testkit::{RedisServer, eventually};
+use optimus_testkit::{Hold, RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(300);
 /// The lease. It is so long that no heartbeat returns a cancel during a test.
 const LONG: Duration = Duration::from_secs(120);
 
@@ -82,6 +83,21 @@ on_both! {
         let done = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
         done.ended().await.unwrap();
         assert!(done.cancel().confirmed().await.unwrap_err().is_wrong_state());
+        worker.stop().await;
+    }
+
+    async fn the_wait_for_the_end_of_a_cancelled_task_can_be_limited(bench: Bench) {
+        let hold = Hold::new();
+        let builder = bench.worker().lease(LONG).concurrency(1).task_type::<KeepThread>();
+        let worker = bench.start(builder.data(hold.clone()));
+        let running = bench.client.submit(KeepThread {}.call()).await.unwrap();
+        hold.arrivals().wait_for(1).await;
+        let problem = running.cancel().confirmed_within(SHORT).await.unwrap_err();
+        let waiting = bench.client.submit(KeepThread {}.call()).await.unwrap();
+        let ended = waiting.cancel().confirmed_within(SOON).await;
+        hold.release();
+        assert!(problem.is_timeout() && problem.to_string().contains("is running it"), "{problem}");
+        assert_eq!(ended.unwrap(), TaskState::Cancelled);
         worker.stop().await;
     }
 
