@@ -1,4 +1,4 @@
-//! Groups whose members are submitted again: each member runs once, whoever submits it and when.
+//! Groups whose members are submitted again, by other clients or later: each member runs once.
 
 use optimus_core::{
     Member,
