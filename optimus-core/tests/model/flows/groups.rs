@@ -19,6 +19,8 @@ pub(crate) struct Group {
     pub(crate) total: u32,
     /// How many members the first addition had.
     pub(crate) first: u32,
+    /// The time of the first addition, in ms by Redis' clock.
+    pub(crate) born: Option<u64>,
     pub(crate) is_sealed: bool,
     pub(crate) counted: BTreeMap<u32, MemberResult>,
     lost: BTreeSet<u32>,
@@ -48,6 +50,7 @@ impl Group {
             policy,
             total: 0,
             first: 0,
+            born: None,
             is_sealed: false,
             counted: BTreeMap::new(),
             lost: BTreeSet::new(),

@@ -8,6 +8,7 @@ use optimus_core::{
 };
 
 use crate::{
+    bench::START,
     jobs::{job, job_of, ready_at},
     limits::{a_second, at_most},
 };
@@ -169,6 +170,7 @@ impl FlowRun<'_> {
                 total: known.total + count,
                 is_new: true,
                 posted: matches!(answer, Enrolled::Added { posted: true, .. }),
+                born: *known.born.get_or_insert(START + self.now),
             },
         };
         if answer != expected {
@@ -202,7 +204,8 @@ impl FlowRun<'_> {
         let (first, total) = (known.first, known.total);
         let name = if first > 2 { "first" } else { "first and last" };
         let answer = self.enroll(group, (name, first), &[]).await?;
-        let expected = Enrolled::Added { first: 0, total, is_new: false, posted: false };
+        let born = known.born.expect("a first addition");
+        let expected = Enrolled::Added { first: 0, total, is_new: false, posted: false, born };
         if answer == expected { Ok(()) } else { Err(format!("a repetition answers {answer:?}")) }
     }
 
