@@ -110,8 +110,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Returns the types of values that [`run`](Self::run) adds to each context, so that a worker
-    /// can start without this `#[data]`. Called while the worker is built, which fails with an error
-    /// if this method panics.
+    /// can start without this `#[data]`. Called while the worker is built; a panic is an error of
+    /// the build.
     fn provides(&self) -> Vec<DataKey> {
         Vec::new()
     }

@@ -83,8 +83,8 @@ impl CancelCall {
     /// second.
     ///
     /// # Errors
-    /// As for [`Client::cancel`], and [`Error::is_timeout`], after which a worker that runs the task
-    /// still stops it.
+    /// As for [`Client::cancel`], and [`Error::is_timeout`], after which a worker that runs the
+    /// task still stops it.
     pub async fn confirmed_within(self, timeout: Duration) -> Result<TaskState, Error> {
         let id = self.id().await?;
         if let Ok(state) = tokio::time::timeout(timeout, self.confirm(&id)).await {
