@@ -43,8 +43,8 @@ local function count_member(group, index, value)
   end
 end
 
--- A member of the queue `source` has ended. `rest` is `<position> <state> <policy>` and possibly its
--- result.
+-- A member of the queue `source` has ended. `rest` is `<position> <state> <policy>` and possibly
+-- its result.
 local function count_effect(flow, groups, gid, rest, source)
   local group = counted_group(flow, groups, gid)
   local index, state, policy, result = string.match(rest, '^(%d+) (%a+) (%d) ?(.*)$')

@@ -199,8 +199,7 @@ impl Context {
         self.inner.attempt.age
     }
 
-    /// Returns how many attempts may follow the first failed one, from the call or else the
-    /// definition.
+    /// Returns how many attempts may follow the first failed one, by the call or the definition.
     pub fn max_retry(&self) -> u32 {
         self.inner.attempt.max_retry
     }

@@ -13,7 +13,7 @@ use crate::{
     limit::LimitDetails,
     obstacle_text::{
         cycle_text, ended_text, holders_text, limit_text, other_tasks, prerequisite_text,
-        prerequisites_text, ready_tasks, tasks, time_text, width_set_text,
+        prerequisites_text, ready_tasks, run_text, tasks, time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -264,31 +264,19 @@ impl fmt::Display for Obstacle {
             }
             Self::Prerequisites { waiting, unmet } => prerequisites_text(*waiting, unmet, f),
             Self::WaitingLane(LaneDetails { key, waiting, holders, width_set, .. }) => {
-                let (width, waiting) =
-                    (width_set_text(*width_set), tasks(*waiting, "waits", "wait"));
-                write!(f, "lane {key}{width}: {waiting}; ")?;
+                let width = width_set_text(*width_set);
+                write!(f, "lane {key}{width}: {}; ", tasks(*waiting, "waits", "wait"))?;
                 holders_text(holders, f)
             }
             Self::NextDue { at } => {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))
             }
             Self::Lane { key, holders, ahead, width, width_set } => {
-                let width = match width_set {
-                    Some(_) => width_set_text(*width_set),
-                    None => format!(" (width {width})"),
-                };
+                let width = width_text(*width, *width_set);
                 write!(f, "lane {key}{width}: {} before it; ", tasks(*ahead, "is", "are"))?;
                 holders_text(holders, f)
             }
-            Self::Run { others, leader: Some(leader), .. } => {
-                write!(f, "it waits with {} for the run that {leader} leads", other_tasks(*others))
-            }
-            Self::Run { others, leader: None, due } => write!(
-                f,
-                "it waits with {} for their run, which is due at {}",
-                other_tasks(*others),
-                time_text(*due)
-            ),
+            Self::Run { others, leader, due } => run_text(*others, leader.as_ref(), *due, f),
             Self::Limit(gate) => limit_text(gate, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),

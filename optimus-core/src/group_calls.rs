@@ -139,7 +139,7 @@ impl<'a, T, In> Group<'a, T, In> {
     /// succeeded. With [`Cancel`](PrerequisiteFailure::Cancel) the group is cancelled, and so are
     /// the callback and the steps after it, because nobody can requeue a group; only a step with
     /// [`Run`](PrerequisiteFailure::Run) runs nevertheless. With `Run` the group continues, and the
-    /// callback, which takes a [`GroupResults`](crate::GroupResults), sees which members have failed.
+    /// callback, which takes a [`GroupResults`](crate::GroupResults), sees which members failed.
     ///
     /// With `Cancel` and `Run`, a member that is a flow fails as soon as one of its steps does: the
     /// steps after that one, and groups within the flow, have the policy `Cancel` unless they say

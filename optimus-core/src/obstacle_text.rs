@@ -21,6 +21,28 @@ pub(crate) fn width_set_text(width_set: Option<NonZeroU16>) -> String {
     width_set.map_or_else(String::new, |width| format!(" (width {width}, set at run time)"))
 }
 
+/// Prints how many tasks of a lane may run at once.
+pub(crate) fn width_text(width: NonZeroU16, width_set: Option<NonZeroU16>) -> String {
+    match width_set {
+        Some(_) => width_set_text(width_set),
+        None => format!(" (width {width})"),
+    }
+}
+
+/// Prints for which run a call waits, with how many others.
+pub(crate) fn run_text(
+    others: u64,
+    leader: Option<&TaskId>,
+    due: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "it waits with {} for ", other_tasks(others))?;
+    match leader {
+        Some(leader) => write!(f, "the run that {leader} leads"),
+        None => write!(f, "their run, which is due at {}", time_text(due)),
+    }
+}
+
 /// Prints a number of tasks and what they do.
 pub(crate) fn tasks(count: u64, one: &str, many: &str) -> String {
     match count {

@@ -58,8 +58,8 @@ pub struct GateAnswer {
     pub was_set: bool,
 }
 
-/// What a change of a lane's [width](crate::LaneHandle::set_width) has found. The change was done in
-/// each case.
+/// What a change of a lane's [width](crate::LaneHandle::set_width) has found. The change was done
+/// in each case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WidthAnswer {

@@ -150,8 +150,8 @@ fn innermost(expr: &mut Expr) -> &mut Expr {
     }
 }
 
-/// Returns the options that the definition must make of the arguments, because the step does not set
-/// them; none if the step calls a method that this macro does not know, which may set them.
+/// Returns the options that the definition must make of the arguments, because the step does not
+/// set them; none if the step calls a method that this macro does not know, which may set them.
 fn needed(step: &Expr) -> Vec<&'static str> {
     let mut needed = TEMPLATE_OPTIONS.to_vec();
     let mut step = step;
@@ -227,13 +227,14 @@ fn with_hole(
         let option = Ident::new(option, at_hole);
         quote_spanned!(at_hole=> __hole.#option();)
     });
-    let checks: TokenStream = match needed {
-        [] => TokenStream::new(),
-        _ => quote_spanned! {at_hole=>
+    let checks = if needed.is_empty() {
+        TokenStream::new()
+    } else {
+        quote_spanned! {at_hole=>
             use __optimus::NotNeeded as _;
             let __hole = __optimus::hole::<_, #hole>(&__given);
             #(#checks)*
-        },
+        }
     };
     let taken = quote_spanned!(at_hole=> __optimus::take::<_, #hole>(__given));
     Ok(quote_spanned! {span=> {

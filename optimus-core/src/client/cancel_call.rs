@@ -47,8 +47,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if the task has succeeded or is dead; a task that is cancelled
-    /// already is answered as cancelled. [`Error::is_forgotten`] if the store has no data about it; [`Error::is_unknown_outcome`] if the request was sent twice and not answered,
-    /// which is safe to repeat.
+    /// already is answered as cancelled. [`Error::is_forgotten`] if the store has no data about it;
+    /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
+    /// to repeat.
     pub fn cancel(&self, id: &TaskId) -> CancelCall {
         CancelCall { client: self.clone(), target: Target::Id(id.clone()) }
     }

@@ -33,9 +33,9 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
 /// The key that a record and its tries state.
 fn key_of(record: &TaskRecord, tries: Option<&String>) -> Option<String> {
     let (gather, task) = (record.gather.as_ref()?, &record.task);
-    let tried = tries.map(|tries| tries.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"));
-    Some(match tried.filter(|tried| tried != "0:0") {
-        Some(tried) => format!("{task}#{tried}:{}", gather.by),
+    let counts = tries.map(|tries| tries.splitn(3, ':').take(2).collect::<Vec<_>>().join(":"));
+    Some(match counts.filter(|counts| counts != "0:0") {
+        Some(counts) => format!("{task}#{counts}:{}", gather.by),
         None => format!("{task}:{}", gather.by),
     })
 }

@@ -151,7 +151,7 @@ impl Layer for PanicsInProvides {
 #[test]
 fn a_layer_that_panics_in_provides_is_an_error_of_the_build() {
     let builder = Worker::builder("redis://x").task_type::<Double>().layer(PanicsInProvides);
-    let problem = builder.build().err().expect("no worker");
+    let problem = builder.build().expect_err("no worker");
     assert!(problem.is_invalid() && problem.to_string().contains("boom in provides"), "{problem}");
 }
 
