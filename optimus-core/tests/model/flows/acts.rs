@@ -81,14 +81,19 @@ impl FlowRun<'_> {
             match how {
                 How::Dead if !self.world.tasks[id].stop_asked => self.end(id, Place::Dead),
                 How::Dead | How::Cancelled => self.end(id, Place::Cancelled),
-                How::Retry { ms } => self.come_back(id, self.now + ms),
+                How::Retry { ms } => self.fail_once(id, ms),
                 How::Shut { scope, ms } => {
                     self.shut(queue, id, scope, ms);
-                    self.come_back(id, self.now + ms);
+                    self.fail_once(id, ms);
                 }
             }
         }
         Ok(())
+    }
+
+    fn fail_once(&mut self, id: &TaskId, ms: u64) {
+        self.come_back(id, self.now + ms);
+        self.world.task(id).failures += 1;
     }
 
     fn shut(&mut self, queue: usize, id: &TaskId, scope: usize, ms: u64) {

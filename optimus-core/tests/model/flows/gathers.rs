@@ -5,20 +5,16 @@ use optimus_core::{Lease, TaskId};
 
 use super::reference::{Departure, Place, Task, World};
 
-/// After this time the calls of a run start without its leader, if that died with its worker.
-const LEAD_MS: u64 = 15_000;
 /// From this many losses on, a call may run alone.
 const ALONE_LOSSES: u32 = 2;
 
-/// The calls of a queue with the same key.
+/// The calls of a queue with the same key that were tried as often.
 #[derive(Debug, Default)]
 pub(crate) struct Key {
     /// The call that leads a run and has not collected the others.
     leader: Option<TaskId>,
     /// A leader ended before it collected, so the next may lead at once.
     is_free: bool,
-    /// Until when a leader may be missed that died.
-    missed_until: u64,
 }
 
 fn wait_ms(task: &Task) -> u64 {
@@ -29,7 +25,8 @@ fn wait_ms(task: &Task) -> u64 {
 impl World {
     fn key_of(&self, id: &TaskId) -> (usize, String) {
         let task = &self.tasks[id];
-        (task.queue, task.gather.as_ref().map(|gather| gather.by.clone()).unwrap_or_default())
+        let by = task.gather.as_ref().map_or("", |gather| &gather.by);
+        (task.queue, format!("{}:{}:{by}", task.failures, task.losses))
     }
 
     /// The calls that wait with this one, and itself.
@@ -76,11 +73,11 @@ impl World {
     /// Returns when the limits of its time let a call that no worker had start a run.
     pub(crate) fn leads_at(&self, id: &TaskId, now: u64) -> Option<u64> {
         let key = self.keys.get(&self.key_of(id));
-        let is_missed = key.is_some_and(|key| key.missed_until > now || key.leader.is_some());
+        let is_led = key.is_some_and(|key| key.leader.is_some());
         let fresh = self.mates(id);
         let fresh: Vec<_> = fresh.iter().filter(|(_, task)| !task.came_back).collect();
         let max = self.tasks[id].gather.as_ref()?.max as usize;
-        if is_missed || self.tasks[id].came_back {
+        if is_led || self.tasks[id].came_back {
             return None;
         }
         if fresh.len() >= max {
@@ -145,18 +142,5 @@ impl World {
         let is_gathered = self.tasks[id].gather.is_some();
         is_gathered
             && self.keys.get(&self.key_of(id)).is_some_and(|key| key.leader.as_ref() == Some(id))
-    }
-
-    /// A call is lost with its worker.
-    pub(crate) fn lose_lead(&mut self, now: u64, id: &TaskId) {
-        if self.tasks[id].gather.is_none() {
-            return;
-        }
-        let key = self.key_of(id);
-        if let Some(known) = self.keys.get_mut(&key)
-            && known.leader.as_ref() == Some(id)
-        {
-            known.missed_until = now + LEAD_MS;
-        }
     }
 }

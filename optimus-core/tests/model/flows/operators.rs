@@ -86,7 +86,9 @@ impl FlowRun<'_> {
         let broker = self.benches[self.world.tasks[id].queue].at(self.now);
         broker.requeue(id).await.map_err(|problem| format!("a requeue fails: {problem:?}"))?;
         self.world.leave_worker(id, Place::Waits(self.now));
-        if let Some(wait) = &mut self.world.task(id).waits_for {
+        let task = self.world.task(id);
+        (task.failures, task.losses) = (0, 0);
+        if let Some(wait) = &mut task.waits_for {
             wait.is_told = false;
         }
         Ok(())

@@ -35,6 +35,8 @@ pub(crate) struct Task {
     pub(crate) joined: u64,
     /// Whether a worker or an operator had it, or it was delayed.
     pub(crate) came_back: bool,
+    /// How often it has failed and was lost, since it was submitted or requeued.
+    pub(crate) failures: u32,
     pub(crate) losses: u32,
     pub(crate) place: Place,
     /// The gates of which it has permits.
@@ -78,6 +80,7 @@ impl Task {
             gather: None,
             joined: now,
             came_back: false,
+            failures: 0,
             losses: 0,
             place: Place::Waits(now),
             permits: Vec::new(),

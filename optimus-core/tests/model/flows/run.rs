@@ -203,10 +203,8 @@ impl<'a> FlowRun<'a> {
             return Err(format!("{} tasks are taken back, not {held:?}", reaped.tasks));
         }
         for lease in held {
-            self.world.lose_lead(self.now, &lease.id);
-            let task = self.world.task(&lease.id);
-            task.losses += 1;
             self.come_back(&lease.id, self.now);
+            self.world.task(&lease.id).losses += 1;
         }
         let worker = &mut self.workers[queue][worker];
         (worker.starts, worker.seq) = (worker.starts + 1, 0);
