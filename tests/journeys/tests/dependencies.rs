@@ -110,7 +110,7 @@ on_both! {
         let far = submit(&bench, cancels("o-18").after(elsewhere)).await;
         asked(&bench).await;
         submit(&bench, doomed("o-17")).await;
-        submit(&bench, reserve("o-18")).await;
+        let reserved = submit(&bench, reserve("o-18")).await;
         let unwanted = reserve("o-18").queue("stock").due(Due::In(LONG));
         submit(&bench, unwanted).await.cancel().await.unwrap();
         for (task, names) in [
@@ -121,6 +121,7 @@ on_both! {
             assert!(problem.is_cancelled() && problem.to_string().contains(names), "{problem}");
             assert_eq!(problem.attempt_error().unwrap().reason, Reason::Unmet);
         }
+        reserved.result_within(SOON).await.unwrap();
         assert_eq!(logged.log.lines(), ["reserve o-18"]);
         logged.worker.stop().await;
     }
