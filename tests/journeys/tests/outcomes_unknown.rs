@@ -5,18 +5,21 @@ mod common;
 use std::time::Duration;
 
 use common::{
-    Bench, Gate, Wait,
+    Bench, Gate, Running, Wait,
     log::{Log, PATIENCE},
 };
 use optimus_core::{Task, TaskId, WorkerId};
 use optimus_testkit::{LogEvent, eventually};
+use optimus_worker::WorkerBuilder;
 use tracing::{Level, subscriber::set_default};
 
-/// Submits a task to a worker, and waits until its handler has begun.
-async fn begun(bench: &Bench, gate: &Gate) -> TaskId {
+/// Starts a worker with a task, and waits until its handler has begun. It waits for the gate.
+async fn begun(bench: &Bench, worker: WorkerBuilder) -> (Running, Gate, TaskId) {
+    let gate = Gate::new();
+    let worker = bench.start(worker.task_type::<Wait>().data(gate.clone()));
     let handle = bench.client.submit(Wait {}.call()).await.unwrap();
     gate.began.wait_for(1).await;
-    handle.id().clone()
+    (worker, gate, handle.id().clone())
 }
 
 /// Returns the only worker.
@@ -40,9 +43,7 @@ async fn an_attempt_whose_report_is_refused_is_logged_as_stale() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_redis().await;
-    let gate = Gate::new();
-    let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
-    let id = begun(&bench, &gate).await;
+    let (worker, gate, id) = begun(&bench, bench.worker()).await;
     // Redis forgets that the worker has the task, as after a failover that lost the claim.
     let working = bench.key("default", &format!("working:{}", holder(&bench).await));
     bench.raw().await.run(&format!("HDEL {working} {}", id.stored())).await;
@@ -61,9 +62,7 @@ async fn an_attempt_whose_lease_is_over_before_its_end_is_logged_as_stale() {
     let log = Log::at(Level::INFO);
     let _default = set_default(log.subscriber());
     let bench = Bench::on_redis().await;
-    let gate = Gate::new();
-    let worker = bench.start(bench.worker().task_type::<Wait>().data(gate.clone()));
-    let id = begun(&bench, &gate).await;
+    let (worker, _gate, id) = begun(&bench, bench.worker()).await;
     // A worker that Redis does not know stops its attempts: the handler is asked to stop.
     let holder = holder(&bench).await;
     let keys = ["workers".to_owned(), format!("working:{holder}"), format!("worker:{holder}")];
@@ -81,10 +80,8 @@ async fn an_attempt_whose_report_is_not_answered_is_logged_at_the_end_of_the_wor
     let bench = Bench::on_redis().await;
     // Redis refuses the report, and the worker holds it until it ends.
     bench.raw().await.run(&format!("SET {} odd", bench.key("default", "success"))).await;
-    let gate = Gate::new();
     let worker = bench.worker().shutdown_grace(Duration::from_millis(100));
-    let worker = bench.start(worker.task_type::<Wait>().data(gate.clone()));
-    let id = begun(&bench, &gate).await;
+    let (worker, gate, id) = begun(&bench, worker).await;
     gate.open.hit();
     let is_refused = async || {
         let lines = log.lines.lock().unwrap();
