@@ -4,13 +4,7 @@
 //! brought it counts as ended, so no heartbeat gives it back. A call that can't run, such as one
 //! that has expired, ends by itself.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Lease, RunError, Running, RunningCalls, TaskDefinition,
@@ -35,37 +29,6 @@ const RUN_BYTES_MAX: usize = 32 * 1024 * 1024;
 const BLOBS_MAX: usize = 16;
 /// The wait before a request that was not answered is sent again.
 const AGAIN: Duration = Duration::from_millis(200);
-
-/// Counts the requests for calls.
-#[derive(Debug, Default)]
-pub(crate) struct Collects {
-    begun: AtomicU64,
-    ended: AtomicU64,
-}
-
-/// A request that is under way.
-struct UnderWay<'a>(&'a Collects);
-
-impl Collects {
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn ended(&self) -> u64 {
-        self.ended.load(Ordering::SeqCst)
-    }
-
-    fn begin(&self) -> UnderWay<'_> {
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        UnderWay(self)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::SeqCst);
-    }
-}
 
 /// The calls of a run whose arguments are here, in the order of the run.
 struct Calls {
@@ -206,7 +169,7 @@ async fn next_page(shared: &Shared, leader: &Arc<Attempt>, want: usize) -> Optio
                 drop(under_way);
                 return Some((page, more));
             }
-            // The heartbeat gives back what a lost answer has brought.
+            // A later heartbeat gives back what a lost answer has brought.
             Err(problem) if problem.is_transient() => drop(under_way),
             Err(problem) => {
                 log_uncollected(shared, leader, &problem);

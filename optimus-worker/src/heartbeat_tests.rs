@@ -105,6 +105,20 @@ async fn a_claim_whose_answer_never_came_is_given_back() {
 }
 
 #[tokio::test]
+async fn a_task_that_never_came_is_given_back_although_calls_of_runs_are_always_under_way() {
+    let worker = Stepped::new("heartbeat-always-collects").await;
+    worker.claim(1).await;
+    worker.queue().set_received_seq(2);
+    let first = worker.shared.collects.begin();
+    assert!(worker.beats().await);
+    assert_eq!(worker.reports(), 0, "it may be a call that comes");
+    let _second = worker.shared.collects.begin();
+    drop(first);
+    assert!(worker.beats().await);
+    assert_eq!(worker.reports(), 1);
+}
+
+#[tokio::test]
 async fn an_attempt_that_began_after_the_heartbeat_was_sent_is_not_lost() {
     let worker = Stepped::new("heartbeat-began-after").await;
     let before = befores(&worker.shared).remove(0);

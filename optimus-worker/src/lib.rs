@@ -23,6 +23,7 @@ mod claim_request;
 mod claimer;
 mod claims;
 mod collect;
+mod collects;
 mod config;
 mod deadlines;
 mod decide_outcome;

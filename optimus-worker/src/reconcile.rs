@@ -22,20 +22,19 @@ pub(crate) struct Before {
     pub(crate) worker: WorkerId,
     pub(crate) received_seq: u64,
     pub(crate) grants: u64,
-    /// How many requests for the calls of a run had ended.
-    pub(crate) collected: u64,
+    /// The position of the queue.
+    place: usize,
     pub(crate) attempts: Vec<Arc<Attempt>>,
 }
 
 /// Returns one record for each queue. The attempts are read last, so the answer to a later claim
 /// can only add tasks, and no task is missed.
 pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
-    let collected = shared.collects.ended();
-    let before = |queue: &Served| {
+    let before = |(place, queue): (usize, &Served)| {
         let (worker, received_seq, grants) = (queue.worker(), queue.received_seq(), queue.grants());
-        Before { worker, received_seq, grants, collected, attempts: Vec::new() }
+        Before { worker, received_seq, grants, place, attempts: Vec::new() }
     };
-    let mut befores: Vec<Before> = shared.queues.iter().map(before).collect();
+    let mut befores: Vec<Before> = shared.queues.iter().enumerate().map(before).collect();
     for attempt in shared.attempts.snapshot() {
         let place = shared.queues.place(attempt.lease.id.queue());
         let Some(before) = place.map(|place| &mut befores[place]) else { continue };
@@ -52,19 +51,19 @@ pub(crate) fn befores(shared: &Shared) -> Vec<Before> {
 /// Gives back tasks that the worker never received, and stops the attempts that it lost or must
 /// stop.
 pub(crate) fn reconcile(shared: &Shared, before: &Before, renewed: &Renewed) {
-    // The answer may contain tasks that a collect has just moved here, and that are not in the
-    // table yet. If they never arrive, a later heartbeat gives them back.
-    let is_collecting = shared.collects.begun() != before.collected;
-    for (id, token) in renewed.held.iter().filter(|_| !is_collecting) {
+    let moment = shared.collects.moment();
+    let is_unknown = |(id, token): &&(TaskId, Token)| {
         let known = shared.attempts.holds(id, token.fence)
             || shared.quarantine.holds(id, token.fence)
             || shared.marked_dead.holds(id, token.fence);
-        if !known && token.seq <= before.received_seq {
-            // Either the answer to the claim did not arrive, or the task has just been reported. In
-            // the second case, Redis refuses this release.
-            let lease = Lease { id: id.clone(), worker: before.worker.clone(), token: *token };
-            shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
-        }
+        !known && token.seq <= before.received_seq
+    };
+    let unknown = renewed.held.iter().filter(is_unknown).cloned().collect();
+    for (id, token) in shared.collects.never_come(before.place, moment, unknown) {
+        // Either the answer did not arrive, or the task has just been reported. In the second case,
+        // Redis refuses this release.
+        let lease = Lease { id, worker: before.worker.clone(), token };
+        shared.reporter.push(Report::Release(Release { lease, give: Give::Head }));
     }
     let held: HashSet<(&TaskId, Token)> =
         renewed.held.iter().map(|(id, token)| (id, *token)).collect();

@@ -7,7 +7,7 @@ use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
 use tokio::runtime::Handle;
 
 use crate::{
-    attempts::Attempts, collect::Collects, config::Config, ledger_retention::Ledgers,
+    attempts::Attempts, collects::Collects, config::Config, ledger_retention::Ledgers,
     marked_dead::MarkedDead, quarantine::Quarantine, reporter::Reporter, role_wakeups::Wakeups,
     served_queues::Queues, shutdown_state::Shutdown, slots::Slots, tally::Tally,
     task_registry::Registry,

@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     attempts::Attempts,
-    collect::Collects,
+    collects::Collects,
     config::{self, Config},
     ledger_retention::Ledgers,
     marked_dead::MarkedDead,
