@@ -1,9 +1,11 @@
 //! Decides how the calls of a run are reported whose handler returned a result for each of them:
 //! [`decide`].
 
+use std::cmp::Reverse;
+
 use optimus_core::{
     CallOutput, OnLost, RunError,
-    broker::{Failure, FailureOutcome},
+    broker::{Failure, FailureOutcome, Shutting},
     miscounted,
 };
 
@@ -72,15 +74,28 @@ fn keep_own_retries(call: &Attempt, report: &mut Report) {
     }
 }
 
-/// Several calls may ask for a pause of the same gate: one is enough.
+/// Several calls may ask for a pause of the same gate: the longest one is enough.
 fn pause_once(decisions: &mut [Option<Decision>]) {
-    let mut shut =
-        decisions.iter_mut().flatten().filter_map(|decision| match &mut decision.report {
-            Report::Fail(failure) => failure.shut.is_some().then_some(failure),
-            Report::Complete(_) | Report::Release(_) => None,
-        });
-    shut.next();
-    shut.for_each(|failure| failure.shut = None);
+    let mut pauses: Vec<&mut Option<Shutting>> =
+        decisions.iter_mut().flatten().filter_map(pause_of).collect();
+    pauses.sort_by_key(|pause| Reverse(pause.as_ref().map(|pause| pause.wait)));
+    let mut scopes = Vec::new();
+    for pause in pauses {
+        let Some(scope) = pause.as_ref().map(|pause| pause.scope) else { continue };
+        if scopes.contains(&scope) {
+            *pause = None;
+        } else {
+            scopes.push(scope);
+        }
+    }
+}
+
+/// Returns the pause that a call asks for, if it fails.
+fn pause_of(decision: &mut Decision) -> Option<&mut Option<Shutting>> {
+    match &mut decision.report {
+        Report::Fail(failure) => Some(&mut failure.shut),
+        Report::Complete(_) | Report::Release(_) => None,
+    }
 }
 
 #[cfg(test)]

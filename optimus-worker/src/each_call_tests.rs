@@ -68,15 +68,21 @@ fn each_call_that_fails_has_its_own_retries_and_its_own_control_word() {
 }
 
 #[test]
-fn one_pause_is_enough() {
-    let (leader, others) = run_of(0, &[0, 0]);
-    let pause = || failed(Retry::after(Duration::from_secs(9)).pause_task());
-    let reports = ends(&leader, &others, vec![ok(1), pause(), pause()]);
-    let shuts = reports.iter().filter_map(|report| match report {
-        Report::Fail(failure) => Some(failure.shut.is_some()),
+fn of_several_pauses_of_one_gate_the_longest_is_enough() {
+    let (leader, others) = run_of(0, &[0, 0, 0]);
+    let after = |seconds| Retry::after(Duration::from_secs(seconds));
+    let results = vec![
+        failed(after(1).pause_task()),
+        failed(after(9).pause_task()),
+        failed(after(9).pause_task()),
+        failed(after(5).pause_queue()),
+    ];
+    let reports = ends(&leader, &others, results);
+    let waits = reports.iter().map(|report| match report {
+        Report::Fail(failure) => failure.shut.as_ref().map(|pause| pause.wait.as_secs()),
         _ => None,
     });
-    assert_eq!(shuts.collect::<Vec<_>>(), [true, false]);
+    assert_eq!(waits.collect::<Vec<_>>(), [None, Some(9), None, Some(5)]);
 }
 
 #[test]
