@@ -76,28 +76,30 @@ impl CancelCall {
     /// # Errors
     /// As for [`Client::cancel`].
     pub async fn confirmed(self) -> Result<TaskState, Error> {
-        self.confirm(&self.id().await?).await
+        let id = self.id().await?;
+        match self.client.cancel_one(&id).await? {
+            CancelAnswer::Cancelled => Ok(TaskState::Cancelled),
+            CancelAnswer::AskedToStop => self.client.handle::<()>(id).ended().await,
+        }
     }
 
     /// Cancels the task and waits as [`confirmed`](Self::confirmed), but for its end no longer than
     /// `timeout`, and then reads the state of the task for the error, which takes at most another
-    /// second.
+    /// second. The time counts from the answer to the cancel. While Redis does not answer, that
+    /// takes as long as for [`Client::cancel`].
     ///
     /// # Errors
-    /// As for [`Client::cancel`], and [`Error::is_timeout`], after which a worker that runs the
-    /// task still stops it.
+    /// As for [`Client::cancel`], and [`Error::is_timeout`]: the cancel is stored, and a worker that
+    /// runs the task still stops it.
     pub async fn confirmed_within(self, timeout: Duration) -> Result<TaskState, Error> {
         let id = self.id().await?;
-        if let Ok(state) = tokio::time::timeout(timeout, self.confirm(&id)).await {
-            return state;
+        if self.client.cancel_one(&id).await? == CancelAnswer::Cancelled {
+            return Ok(TaskState::Cancelled);
         }
-        Err(self.client.handle::<()>(id).waited_too_long(timeout).await)
-    }
-
-    async fn confirm(&self, id: &TaskId) -> Result<TaskState, Error> {
-        match self.client.cancel_one(id).await? {
-            CancelAnswer::Cancelled => Ok(TaskState::Cancelled),
-            CancelAnswer::AskedToStop => self.client.handle::<()>(id.clone()).ended().await,
+        let handle = self.client.handle::<()>(id);
+        match tokio::time::timeout(timeout, handle.ended()).await {
+            Ok(state) => state,
+            Err(_) => Err(handle.waited_too_long(timeout).await),
         }
     }
 

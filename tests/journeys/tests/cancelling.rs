@@ -52,6 +52,19 @@ async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {
     worker.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_that_redis_does_not_answer_is_not_taken_for_one_that_takes_long() {
+    let mut server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let waiting = bench.client.submit(Wait {}.call()).await.unwrap();
+    server.kill();
+    let problem = waiting.cancel().confirmed_within(SHORT).await.unwrap_err();
+    assert!(problem.is_unavailable() || problem.is_unknown_outcome(), "{problem}");
+    let key = Key::new("default", "wait", "none");
+    let problem = bench.client.cancel_key(&key).confirmed_within(SHORT).await.unwrap_err();
+    assert!(problem.is_unavailable(), "{problem}");
+}
+
 on_both! {
     async fn a_task_is_found_and_cancelled_by_its_biz_id(bench: Bench) {
         let (client, inspector) = (&bench.client, bench.client.inspector());
