@@ -45,7 +45,7 @@ impl Retry {
     }
 
     /// Pauses the task's lane for the same time: no task of it starts, over all workers. Use this
-    /// if a service says that one tenant must wait.
+    /// if a service says that one tenant must wait. Without a lane, only this task waits.
     pub fn pause_lane(self) -> Self {
         self.pausing(ShutScope::Lane)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use optimus_core::{
     AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease,
-    Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput,
+    Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput, ShutScope,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
 };
 
@@ -257,6 +257,10 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
             } else {
                 FailureOutcome::Dead
             };
+            // Without a lane, only this task waits: the others may be those of other tenants.
+            let has_gate =
+                |scope: &ShutScope| *scope != ShutScope::Lane || attempt.facts.lane.is_some();
+            let scope = scope.filter(has_gate);
             Report::Fail(Failure {
                 lease: attempt.lease.clone(),
                 outcome,

@@ -76,8 +76,9 @@ fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
             (Retry::after(MINUTE).pause_queue().because("429"), Some(ShutScope::Queue)),
             (Retry::after(MINUTE), None),
         ] {
-            let Some(Report::Fail(failure)) = decide(&attempt(failures), &mut error(word), 0.5)
-            else {
+            let mut attempt = attempt(failures);
+            attempt.facts.lane = Some(Lane::new("tenant"));
+            let Some(Report::Fail(failure)) = decide(&attempt, &mut error(word), 0.5) else {
                 panic!("it is a failure");
             };
             assert_eq!(failure.outcome, expected);
@@ -88,6 +89,15 @@ fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
             assert_eq!(shut, scope.map(|scope| (scope, MINUTE)));
         }
     }
+}
+
+#[test]
+fn a_task_without_a_lane_that_asks_for_a_pause_of_its_lane_waits_alone() {
+    let word = Retry::after(MINUTE).pause_lane().because("429");
+    let Some(Report::Fail(failure)) = decide(&attempt(0), &mut error(word), 0.5) else {
+        panic!("it is a failure");
+    };
+    assert_eq!((failure.outcome, failure.shut), (FailureOutcome::Retry(MINUTE), None));
 }
 
 #[test]
