@@ -5,16 +5,18 @@
 -- records name the group and their position in it. This script only gives the positions. So a
 -- client enrols members before it submits them, and a client that dies between the two can repeat
 -- both: an addition of the same name gets the same positions, if its calls have the same digest.
+-- A group remembers the submit that has made it, so a submit whose answer was lost knows that it
+-- was the one.
 -- From then on, submits to this queue look whether its members have ended before.
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 name of the addition · 4 how many members · 5 `1` to seal it,
 --        else '' · 6 how long it is kept, in ms: after its end, or if it never ends since the last
 --        addition; '' keeps that time · 7 what a member that fails does to it, as `gp` of a header
---        says it; only for a new group · 8 the digest of the calls, or '' · the queues of these
---        members
+--        says it; only for a new group · 8 the digest of the calls, or '' · 9 the name of the submit,
+--        or '' · the queues of these members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
---        `1` if effects were posted, the ms when the group was made; or OK, `ended`, its state, and
+--        or one of the same submit that has made the group; `1` if effects were posted, the ms when the group was made; or OK, `ended`, its state, and
 --        four words without a meaning; or OK, `other`, if the addition was made of other calls, and
 --        five such words
 -- REFUSE NEWER with the required number
@@ -22,7 +24,7 @@
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
 local now, gid, name, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local seals, keep = ARGV[5] == '1', tonumber(ARGV[6])
-local policy, digest = ARGV[7], ARGV[8]
+local policy, digest, submit = ARGV[7], ARGV[8], ARGV[9]
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -37,9 +39,10 @@ if earlier then
   if made_of ~= digest then
     return { 'OK', 'other', '', '', '', '', '' }
   end
-  local born, is_again = unpack(redis.call('HMGET', group, 'born', 'again'))
-  again = { 'OK', 'open', position, whole(found.total), '0', '0', born or '0' }
-  if count == 0 or is_again then
+  local born, is_again, made_by = unpack(redis.call('HMGET', group, 'born', 'again', 'made_by'))
+  local is_own = submit ~= '' and made_by == submit
+  again = { 'OK', 'open', position, whole(found.total), is_own and '1' or '0', '0', born or '0' }
+  if count == 0 or is_again or is_own then
     return again
   end
 elseif found and found.state then
@@ -50,7 +53,7 @@ if found then
   local stored = redis.call('HMGET', group, 'queues', 'born')
   queues, born = stored[1] or '', stored[2] or '0'
 end
-for i = 9, #ARGV do
+for i = 10, #ARGV do
   if not string.find(' ' .. queues .. ' ', ' ' .. ARGV[i] .. ' ', 1, true) then
     queues = queues == '' and ARGV[i] or queues .. ' ' .. ARGV[i]
   end
@@ -75,7 +78,7 @@ redis.call('HSET', group, 'total', whole(total), 'sealed', is_sealed and '1' or 
   whole(keep), 'queues', queues, '+' .. name,
   whole(first) .. (digest == '' and '' or ' ' .. digest))
 if not found then
-  redis.call('HSET', group, 'born', born)
+  redis.call('HSET', group, 'born', born, 'made_by', submit)
 end
 if not found and policy ~= '' then
   redis.call('HSET', group, 'policy', policy)

@@ -120,6 +120,7 @@ async fn enroll(broker: &Broker, group: &TaskId, tasks: usize) -> anyhow::Result
         keep: Some(LEASE),
         on_failure: PrerequisiteFailure::default(),
         digest: "",
+        submit: "",
     };
     broker.enroll(group, members).await?;
     let callback =

@@ -41,6 +41,9 @@ pub struct Enroll<'a> {
     pub on_failure: PrerequisiteFailure,
     /// What distinguishes these calls from others under the same name; may be empty.
     pub digest: &'a str,
+    /// The name of the submit, by which it knows a group that it has made although the answer was
+    /// lost; may be empty.
+    pub submit: &'a str,
 }
 
 /// The answer to an addition.
@@ -52,7 +55,8 @@ pub enum Enrolled {
         first: u32,
         /// How many members the group has now.
         total: u32,
-        /// Whether the addition was made by this call; otherwise an earlier one made it.
+        /// Whether the addition was made by this call, or by an earlier one of the submit that has
+        /// made the group.
         is_new: bool,
         /// Whether effects on other queues were posted, for a relay.
         posted: bool,
@@ -73,7 +77,7 @@ impl Broker {
         group: &TaskId,
         members: Enroll<'_>,
     ) -> Result<Enrolled, BrokerError> {
-        let Enroll { operation, count, queues, seal, keep, on_failure, digest } = members;
+        let Enroll { operation, count, queues, seal, keep, on_failure, digest, submit } = members;
         let stored = group.stored();
         let mut call = ScriptCall::new(&scripts::ENROLL, &self.keys(group.queue()), &stored)
             .arg(&self.now)
@@ -83,7 +87,8 @@ impl Broker {
             .arg(if seal { "1" } else { "" })
             .arg(keep.map_or_else(String::new, |keep| millis(keep).max(1).to_string()))
             .arg(stored_policy(on_failure))
-            .arg(digest);
+            .arg(digest)
+            .arg(submit);
         for queue in queues {
             call.push(queue);
         }

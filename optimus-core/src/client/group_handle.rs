@@ -180,8 +180,14 @@ impl<T> GroupHandle<T> {
         // An addition to a group that does not exist would create it.
         let inherited = self.progress().await?.on_member_failure;
         let on_failure = self.on_failure.unwrap_or(inherited);
-        let rules =
-            Rules { group: &self.id, former: None, form: Form::Same, policy: None, on_failure };
+        let rules = Rules {
+            group: &self.id,
+            former: None,
+            form: Form::Same,
+            policy: None,
+            on_failure,
+            keep: None,
+        };
         let (mut calls, mut added) = (calls.into_iter(), 0);
         loop {
             // No closure lives during an await: with one, the future of an addition of flows could
@@ -201,6 +207,7 @@ impl<T> GroupHandle<T> {
                 queues: &queues,
                 on_failure,
                 digest: &digest,
+                submit: "",
             };
             let mut store = Store::of(&self.client);
             if !store.batch(batch, enroll, &rules).await? {

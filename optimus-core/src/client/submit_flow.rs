@@ -20,6 +20,7 @@ use crate::{
     flow::{Stage, StepTask},
     group_calls::GroupCalls,
     id::{QueueName, TaskId},
+    platform::new_uuid,
     step::{Form, IntoFlow, IntoGroup},
     submission::{Submission, Trace},
 };
@@ -58,7 +59,7 @@ impl Client {
     ) -> Result<FlowHandle<T>, Error> {
         let repeats = name_steps(&mut stages);
         let mut links = link(stages, None)?;
-        keep_outcomes(&mut links);
+        keep_outcomes(&mut links, Duration::ZERO);
         let policies = links.iter().map(Link::policy).collect();
         let mut store = Store { repeats, ..Store::of(self) };
         match store.all(links).await {
@@ -196,12 +197,13 @@ fn check_form(task: &StepTask, former: Option<&Link<'_>>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets Redis remember how each step but the last ends.
-pub(super) fn keep_outcomes(links: &mut [Link<'_>]) {
+/// Lets Redis remember how each step but the last ends, at least for this time.
+pub(super) fn keep_outcomes(links: &mut [Link<'_>], least: Duration) {
     let Some((_, others)) = links.split_last_mut() else { return };
     for link in others {
         if let Link::Task(submission) = link {
-            submission.options.after.outcome_ttl.get_or_insert(OUTCOME_TTL);
+            let ttl = submission.options.after.outcome_ttl.get_or_insert(OUTCOME_TTL);
+            *ttl = least.max(*ttl);
         }
     }
 }
@@ -214,13 +216,16 @@ pub(super) struct Store<'a> {
     /// Those of the groups that this submit has made.
     made: Vec<TaskId>,
     /// Whether the flow may have been submitted before, under the id of a group.
-    repeats: bool,
+    pub(super) repeats: bool,
+    /// The name of this submit, which no other one has.
+    pub(super) name: String,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
         let [stored, groups, made] = [Vec::new(), Vec::new(), Vec::new()];
-        Self { client, stored, groups, made, repeats: false }
+        let name = format!("{:016x}", new_uuid().as_u64_pair().1);
+        Self { client, stored, groups, made, repeats: false, name }
     }
 
     /// Notes that this submit has made the group, if it is none within a member.

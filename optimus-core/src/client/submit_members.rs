@@ -1,6 +1,6 @@
 //! Submits the members of a group, a batch at a time.
 
-use std::{collections::BTreeSet, iter::Peekable};
+use std::{collections::BTreeSet, iter::Peekable, time::Duration};
 
 use tokio::time::Instant;
 
@@ -23,35 +23,20 @@ use crate::{
     submission::{Submission, Trace},
 };
 
-/// The most members of a batch, and the bytes of their arguments after which it is sent.
+/// How many members a batch has. Their arguments don't count, because those of a group that is
+/// submitted again may have another size.
 const MEMBERS_MAX: usize = 1000;
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long after an outage the group is enrolled again.
-const ENROLL_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
+const ENROLL_AGAIN: Duration = Duration::from_millis(100);
 
 /// A batch of members: the stages of each.
 type Batch<'a> = Vec<Vec<Stage<'a>>>;
 
-/// Returns the next members, of any number that fits into a batch. The same calls make the same
-/// batches, so a group that is submitted again finds its members.
+/// Returns the next members. The same calls make the same batches, so a group that is submitted
+/// again finds its members.
 fn next_batch<'a>(members: &mut Peekable<impl Iterator<Item = Vec<Stage<'a>>>>) -> Batch<'a> {
-    let (mut batch, mut bytes) = (Vec::new(), 0);
-    while batch.len() < MEMBERS_MAX
-        && bytes < BYTES_MAX
-        && let Some(stages) = members.next()
-    {
-        bytes += stages.iter().map(bytes_of).sum::<usize>();
-        batch.push(stages);
-    }
-    batch
-}
-
-fn bytes_of(stage: &Stage<'_>) -> usize {
-    match stage {
-        Stage::Task(task) => task.made.as_ref().map_or(0, Submission::bytes),
-        Stage::Group(_) => 0,
-    }
+    members.by_ref().take(MEMBERS_MAX).collect()
 }
 
 impl Store<'_> {
@@ -65,7 +50,8 @@ impl Store<'_> {
         let (form, policy) = (group.form, group.members_policy);
         let on_failure = group.on_failure.unwrap_or_default();
         let mut members = group.members.peekable();
-        let rules = Rules { group: id, former, form, policy, on_failure };
+        let keep = self.repeats.then_some(group.keep);
+        let rules = Rules { group: id, former, form, policy, on_failure, keep };
         for number in 0_u32.. {
             let batch = next_batch(&mut members);
             let is_last = members.peek().is_none();
@@ -79,6 +65,7 @@ impl Store<'_> {
                 queues: &queues,
                 on_failure,
                 digest: &digest,
+                submit: "",
             };
             if !self.batch(batch, enroll, &rules).await? || is_last {
                 break;
@@ -153,7 +140,7 @@ impl Store<'_> {
         let count = stages.len();
         rules.name(&mut stages, index)?;
         let mut links = link(stages, rules.former.cloned())?;
-        keep_outcomes(&mut links);
+        keep_outcomes(&mut links, rules.keep.unwrap_or_default());
         for (place, link) in links.into_iter().enumerate() {
             match link {
                 Link::Task(mut submission) => {
@@ -176,7 +163,8 @@ impl Store<'_> {
     async fn enroll(&mut self, group: &TaskId, enroll: Enroll<'_>) -> Result<Enrolled, Error> {
         let deadline = Instant::now() + self.client.0.submitter.timeout();
         loop {
-            match self.client.broker().enroll(group, enroll).await {
+            match self.client.broker().enroll(group, Enroll { submit: &self.name, ..enroll }).await
+            {
                 Ok(enrolled) => {
                     if let Enrolled::Added { first: 0, is_new: true, .. } = enrolled {
                         self.note_made(group);
@@ -225,6 +213,8 @@ pub(super) struct Rules<'a> {
     pub(super) form: Form,
     pub(super) policy: Option<PrerequisiteFailure>,
     pub(super) on_failure: PrerequisiteFailure,
+    /// How long the outcomes of steps are kept at least, if the group may be submitted again.
+    pub(super) keep: Option<Duration>,
 }
 
 impl Rules<'_> {
@@ -277,7 +267,7 @@ impl Rules<'_> {
     fn enlist(&self, submission: &mut Submission, index: u32) {
         if submission.options.result_ttl == TaskOptions::DEFAULT.result_ttl {
             // The group keeps the result.
-            submission.options.result_ttl = std::time::Duration::ZERO;
+            submission.options.result_ttl = Duration::ZERO;
         }
         let group = self.group.clone();
         submission.member = Some(Member { group, index, on_failure: self.on_failure });

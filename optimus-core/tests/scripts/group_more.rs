@@ -42,6 +42,7 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
         keep: Some(ms(KEEP_MS)),
         on_failure: Run,
         digest,
+        submit: "",
     };
     let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false, born: START };
     assert_eq!(bench.at(0).enroll(&group, of("2.a", 2)).await.unwrap(), added(true));
@@ -50,6 +51,28 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
     assert_eq!(bench.at(2).enroll(&group, of("3.b", 3)).await.unwrap(), Enrolled::Other);
     bench.assert_unchanged(&before).await;
     assert_eq!(bench.now().group(&group).await.unwrap().unwrap().on_member_failure, Run);
+}
+
+async fn a_submit_whose_answer_was_lost_knows_that_it_has_made_the_group(bench: Bench) {
+    let group = new_group(&bench);
+    let queues = std::slice::from_ref(&bench.queue);
+    let (on_failure, keep) = (Wait, Some(ms(KEEP_MS)));
+    let of = |submit| Enroll {
+        operation: "0",
+        count: 2,
+        queues,
+        seal: true,
+        keep,
+        on_failure,
+        digest: "",
+        submit,
+    };
+    let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false, born: START };
+    assert_eq!(bench.at(0).enroll(&group, of("a")).await.unwrap(), added(true));
+    let before = bench.dump().await;
+    assert_eq!(bench.at(1).enroll(&group, of("a")).await.unwrap(), added(true));
+    bench.assert_unchanged(&before).await;
+    assert_eq!(bench.at(2).enroll(&group, of("b")).await.unwrap(), added(false));
 }
 
 async fn a_group_that_is_removed_is_forgotten_and_tasks_that_wait_for_it_are_cancelled(
@@ -292,6 +315,7 @@ async fn a_question_after_the_last_member_is_answered(bench: Bench) {
 on_both![
     a_running_group_takes_more_members_until_it_ends,
     other_calls_under_the_name_of_an_addition_are_refused,
+    a_submit_whose_answer_was_lost_knows_that_it_has_made_the_group,
     a_group_that_is_removed_is_forgotten_and_tasks_that_wait_for_it_are_cancelled,
     a_group_that_is_not_sealed_waits_for_more,
     an_interrupted_submit_continues_with_the_same_members,

@@ -90,6 +90,26 @@ on_both! {
         handle.cancel().await.unwrap();
     }
 
+    async fn a_group_is_the_same_with_arguments_of_another_size(bench: Bench) {
+        let id = new_id();
+        for bytes in [5_000, 4_000] {
+            let text = "a".repeat(bytes);
+            let members = group((0..1_100).map(|_| late(note(&text)))).id(id.clone());
+            let handle = bench.client.submit_group(members).await.unwrap();
+            assert_eq!(handle.progress().await.unwrap().total, 1_100);
+        }
+    }
+
+    async fn a_step_of_a_member_is_remembered_as_long_as_its_group(bench: Bench) {
+        let long = Duration::from_secs(30 * 24 * 3600);
+        let members = group([late(number(1)).then(plus(1))]).id(new_id()).result_ttl(long);
+        bench.client.submit_group(members).await.unwrap();
+        let inspector = bench.client.inspector();
+        let page = inspector.list("default", TaskState::Delayed, None, 2).await.unwrap();
+        let first = inspector.get(&page.rows[0].id).await.unwrap().unwrap();
+        assert_eq!(first.record.unwrap().unwrap().outcome_ttl, Some(long));
+    }
+
     async fn each_task_of_a_flow_that_is_submitted_again_while_it_runs_runs_once(bench: Bench) {
         let logged = LoggedWorker::of(&bench);
         for round in 0..3 {

@@ -147,6 +147,7 @@ impl FlowRun<'_> {
             keep: Some(Self::wait(KEPT_MS)),
             on_failure: known.policy,
             digest: "",
+            submit: "",
         };
         let answer = self.benches[known.queue].at(self.now).enroll(&known.id, members).await;
         answer.map_err(|problem| format!("an addition fails: {problem:?}"))

@@ -160,9 +160,10 @@ async fn enroll_under(
     on_failure: PrerequisiteFailure,
 ) {
     let queues = actor.world.queues.names().to_vec();
-    let (keep, digest) = (Some(ms(KEEP_MS)), "");
+    let (keep, digest, submit) = (Some(ms(KEEP_MS)), "", "");
     let seal = seal == Seal::Now;
-    let members = Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest };
+    let members =
+        Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest, submit };
     drop(actor.user.client.broker().enroll(group, members).await);
 }
 
