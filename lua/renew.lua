@@ -12,7 +12,7 @@
 -- ARGV   1 now override · 2 worker · 3 lease ms
 -- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other), how many
 --        workers the queue has, ms of the lease, the held tasks as id, token, …; the ids among them
---        that were asked to stop
+--        that were asked to stop; ms until a schedule that was made at run time is due, -1: none
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -35,6 +35,13 @@ if is_work_left then
   redis.call('LLEN', wake)
 end
 local given_ms, expiry = lease_for(lease_ms, #held, peers, now)
+-- A schedule that never is due again has the score `inf`.
+local next_tick = redis.call('ZRANGE', string.sub(meta, 1, -5) .. 'schedules', '0', '0',
+  'WITHSCORES')[2]
+local tick_in = '-1'
+if next_tick and next_tick ~= 'inf' then
+  tick_in = whole(math.max(next_tick - now, 0))
+end
 
 -- Writes.
 redis.call('ZREM', workers, '')
@@ -48,4 +55,4 @@ if is_work_left then
   wake_worker(wake)
 end
 return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), whole(given_ms),
-  held, stopping }
+  held, stopping, tick_in }

@@ -7,10 +7,11 @@ use tokio::time::Instant;
 
 use crate::{
     Error,
+    attempt_facts::AttemptFacts,
     call::Call,
     call_submit::{ErasedCall, Submit as _},
     client::{Client, TaskHandle},
-    context::{AttemptFacts, Context},
+    context::Context,
     control_words::BoxError,
     data::Data,
     options::Due,

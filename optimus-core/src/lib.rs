@@ -13,6 +13,7 @@ mod after;
 mod after_options;
 mod arguments;
 mod attempt_end;
+mod attempt_facts;
 mod attempt_values;
 mod await_without_verb;
 mod blocking_threads;
@@ -25,6 +26,8 @@ mod client;
 mod context;
 mod control_words;
 mod credentials;
+mod cron_expression;
+mod cron_instants;
 mod current_context;
 mod current_group;
 mod data;
@@ -70,12 +73,19 @@ mod record;
 mod record_debug;
 mod record_json;
 mod retry;
+mod schedule;
+mod schedule_details;
+mod scheduled_task;
 mod shared_interval;
 mod state;
 mod step;
+mod store_schedule;
 mod submission;
 mod task;
 mod task_page;
+mod tick;
+mod time_zone;
+mod timing;
 mod unknown_argument;
 
 #[doc(hidden)]
@@ -94,7 +104,7 @@ pub use self::{
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, LaneHandle,
-        NAMESPACE_DEFAULT, Permit, Results, StepHandle, SubmitAllError, TaskHandle,
+        NAMESPACE_DEFAULT, Permit, Results, Schedules, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -133,12 +143,17 @@ pub use self::{
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
+    schedule::{Missed, Overlap, Schedule},
+    schedule_details::{
+        ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage, ScheduleTick, TickOutcome,
+    },
     shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
+    tick::Tick,
 };
 #[doc(hidden)]
 pub use self::{
@@ -147,7 +162,7 @@ pub use self::{
     },
     blocking_threads::Threads,
     client::OwnClient,
-    context::AttemptFacts,
+    attempt_facts::AttemptFacts,
     credentials::AskCredentials,
     first_step::{Begins, First},
     gate::ShutScope,
@@ -157,6 +172,9 @@ pub use self::{
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
+    schedule::CheckedSchedule,
+    store_schedule::{StoredAs, is_later_release, store_schedule},
+    timing::{Fire, Plan, Timing},
     step::{AfterGroup, Before, IntoGroup, first},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,
@@ -169,7 +187,7 @@ pub use each::miscounted;
 pub use inventory;
 #[doc(no_inline)]
 pub use {
-    chrono::{DateTime, Utc},
+    chrono::{DateTime, FixedOffset, Utc},
     serde_json::Value,
     uuid::Uuid,
 };

@@ -185,6 +185,7 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         age: age(record.accepted_ms, &lease, now_ms),
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         member: record.member.clone(),
+        tick: record.tick.take(),
         headers: record.headers,
     };
     let ctx = Context::build(begins, shared.data.clone(), Some(worker));

@@ -16,6 +16,7 @@
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | relay | an effect on another queue | `Served::effects_posted`: the answer of reports, a reap |
+//! | scheduler | a schedule that is due sooner than known | `Served::tick_heard`: a heartbeat, a wakeup |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
@@ -37,6 +38,7 @@ pub(crate) struct Wakeups {
     pub(crate) heartbeat: Wakeup,
     pub(crate) reaper: Wakeup,
     pub(crate) relay: Wakeup,
+    pub(crate) scheduler: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
@@ -155,6 +157,11 @@ impl Wakeups {
     /// Called when a call has caused effects on other queues.
     pub(crate) fn effects_posted(&self) {
         self.relay.wake();
+    }
+
+    /// Called when a schedule is due sooner than was known, or the worker has a new id.
+    pub(crate) fn tick_heard(&self) {
+        self.scheduler.wake();
     }
 
     /// Called when attempts were added to the table.

@@ -90,7 +90,7 @@ pub mod glossary;
 pub mod __private;
 
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
-pub use optimus_macros::task;
+pub use optimus_macros::{cron, task};
 
 pub use optimus_core::{CurrentGroup, Group, GroupHandle, GroupProgress, GroupResults, Member};
 pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};
@@ -114,6 +114,11 @@ pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
 pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
 
+pub use optimus_core::{
+    Missed, Overlap, Schedule, ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage,
+    ScheduleTick, Schedules, Tick, TickOutcome,
+};
+
 pub use optimus_core::{Done, End, Layer, Next, Outcome};
 
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
@@ -128,7 +133,7 @@ pub use optimus_core::{TaskDetails, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]
-pub use optimus_core::{DateTime, Utc, Uuid, Value};
+pub use optimus_core::{DateTime, FixedOffset, Utc, Uuid, Value};
 
 /// Makes a [`Flow`] of steps that run one after the other. The first is a call. Each one after it
 /// is:

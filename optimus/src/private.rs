@@ -6,9 +6,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure, MakesBizId,
-    MakesBy, MakesLane, NotNeeded, OnLost, Parameter, PrerequisiteFailure, Rate, Task,
-    TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give, hole, inventory, none_given,
+    Backoff, BoxError, Call, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure, MakesBizId,
+    MakesBy, MakesLane, Missed, NotNeeded, OnLost, Overlap, Parameter, PrerequisiteFailure, Rate,
+    Schedule, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, Tick, first, give, hole, inventory, none_given,
     take,
 };
 pub use optimus_macros::{write_chain, write_step};
@@ -310,6 +310,23 @@ pub trait IsContext {
 impl IsContext for Context {
     fn of(ctx: Context) -> Self {
         ctx
+    }
+}
+
+/// A parameter whose type is written `Tick`, under `#[optimus::cron]`.
+#[diagnostic::on_unimplemented(
+    message = "this `Tick` is `{Self}`, not `optimus::Tick`",
+    label = "a parameter of a type named `Tick` is given the instant of the schedule",
+    note = "`use optimus::Tick;`, or put `#[data]` on the parameter if the worker provides it"
+)]
+pub trait IsTick {
+    /// Returns the instant of the attempt's task.
+    fn of(ctx: &Context) -> Self;
+}
+
+impl IsTick for Tick {
+    fn of(ctx: &Context) -> Self {
+        ctx.tick().cloned().unwrap_or_else(|| Self::of_call(ctx.id()))
     }
 }
 

@@ -41,6 +41,9 @@
 //! | `gate:<gate>`, `gates` | zset | the classes that wait at a gate; gates by when they open |
 //! | `busy:<gate>`, `permits` | zset, hash | the tasks with a permit of a gate; the gates by task |
 //! | `loans` | zset | permits outside tasks, by the end of their leases |
+//! | `schedules`, `code_schedules` | zset | schedules made at run time, or by code, by next due ms |
+//! | `schedule:<name>` | hash | what a schedule submits, and when |
+//! | `ticks:<name>` | list | the last 100 instants of a schedule, the latest first |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
@@ -119,6 +122,16 @@ impl Keys {
     /// Returns the key of the hash with the results of the members of a group.
     pub fn group_results(&self, group: &TaskId) -> String {
         self.owned("results:", &group.stored())
+    }
+
+    /// Returns the key of a schedule.
+    pub fn schedule(&self, name: &str) -> String {
+        self.owned("schedule:", name)
+    }
+
+    /// Returns the key of the history of a schedule.
+    pub fn ticks(&self, name: &str) -> String {
+        self.owned("ticks:", name)
     }
 
     /// Returns the key of the effects on another queue.

@@ -32,6 +32,8 @@ mod relay;
 mod reply;
 mod report;
 mod run_wait;
+mod schedule;
+mod schedule_read;
 mod script_call;
 mod script_refusal;
 mod scripts;
@@ -69,6 +71,10 @@ pub use self::{
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     run_wait::RunWait,
+    schedule::{
+        AGENDA_MAX, Agenda, DueSchedule, NewSchedule, Reschedule, Step, StepKind, Ticked,
+    },
+    schedule_read::StoredSchedule,
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,

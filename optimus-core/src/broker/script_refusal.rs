@@ -5,8 +5,10 @@
 pub enum Refusal {
     /// The worker's lease is over, or it was never registered.
     Lapsed,
-    /// A later call of this worker was already answered.
+    /// A later call of this worker was already answered, or what the caller has read has changed.
     Stale,
+    /// The schedule is not due yet.
+    Early,
     /// The call is too old for the client's ledger to answer it.
     Forgotten,
     /// The queue is in use by newer programs.
@@ -23,9 +25,10 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
+        (Self::Early, "EARLY"),
         (Self::Forgotten, "FORGOTTEN"),
         (Self::Newer, "NEWER"),
         (Self::Paused, "PAUSED"),

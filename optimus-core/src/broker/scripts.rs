@@ -288,7 +288,7 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
-        "groups", "widths", "asked", "gathers",
+        "groups", "widths", "asked", "gathers", "schedules", "code_schedules",
     ];
     AWAIT = "await": [
         "key_of", "task_born", "task_header", "gather", "lane_find", "gate_class", "gate_find",
@@ -310,6 +310,19 @@ scripts! {
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
+    ];
+    SCHEDULE = "schedule": ["clock", "schedule_wakeup"] [
+        "meta", "schedules", "code_schedules", "schedule:",
+    ];
+    RESCHEDULE = "reschedule": ["clock", "schedule_wakeup"] [
+        "meta", "schedules", "code_schedules", "schedule:", "ticks:",
+    ];
+    AGENDA = "agenda": ["clock"] ["meta", "schedules", "code_schedules"];
+    TICK = "tick": [
+        "script_version", "clock", "clock_stamp", "wakeup", "due_next", "key_as_table", "biz",
+        "limited",
+    ] [
+        "meta", "tasks", "delayed", "schedule:", "ticks:", "schedules", "code_schedules",
     ];
     COUNT = "count": ["key_of"] [
         "meta", "ready", "priority", "delayed", "retry", "dead", "cancelled", "success", "workers",
@@ -361,7 +374,7 @@ mod tests {
         for script in ALL {
             let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
             assert!(
-                ["count", "inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
+                ["agenda", "count", "inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
                 "{} has no writes block",
                 script.name
             );

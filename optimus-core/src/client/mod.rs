@@ -22,6 +22,7 @@ mod permit;
 mod prerequisite_asks;
 mod readahead;
 mod remove_group;
+mod schedules;
 mod siblings;
 mod stuck_member;
 mod submit_all;
@@ -48,6 +49,7 @@ pub use self::{
     lane_handle::LaneHandle,
     many_results::Results,
     permit::Permit,
+    schedules::Schedules,
     task_handle::TaskHandle,
 };
 use self::{

@@ -16,6 +16,7 @@ mod world_after;
 mod world_gathers;
 mod world_groups;
 mod world_limits;
+mod world_schedules;
 
 use common::{acts, after, bench, dump, gathers, jobs, lanes, limits};
 
@@ -73,10 +74,14 @@ mod release;
 mod renew;
 mod requeue;
 mod retire;
+mod schedule;
+mod schedule_race;
+mod schedule_read;
 mod stale;
 mod structure;
 mod submit;
 mod submit_ledger;
+mod tick;
 mod torn_file;
 mod used_queue;
 mod wrong_type;

@@ -62,13 +62,13 @@ impl Cluster {
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
-        "ready" | "success" | "wake" | "wake:" | "completions:" => {
+        "ready" | "success" | "wake" | "wake:" | "completions:" | "ticks:" => {
             Content::List(vec![b"1".to_vec()])
         }
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
-        | "busy:" | "gathers" => {
+        | "busy:" | "gathers" | "schedules" | "code_schedules" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         // The mark of the last claim, which is not a task that the worker holds.
@@ -134,6 +134,7 @@ fn stores(
         "permits",
         "busy:limit:x",
         "gathers",
+        "schedules",
     ];
     let of_limits = of_limits.into_iter().map(str::to_owned);
     for name in of_tasks.chain(of_workers).chain(of_limits) {

@@ -45,7 +45,8 @@ fn each_script_has_its_keys_in_their_order() {
             .iter()
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),
-                owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group") => {
+                owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
+                | "schedule" | "ticks") => {
                     format!("{owned}:")
                 }
                 other => other.to_owned(),

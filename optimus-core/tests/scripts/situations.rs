@@ -145,4 +145,18 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
     ("reask", &["all"]),
+    ("schedule", &["scheduled new", "scheduled change", "scheduled of code"]),
+    ("reschedule", &["scheduled pause", "scheduled resume", "scheduled remove", "scheduled code"]),
+    ("agenda", &["scheduled agenda"]),
+    (
+        "tick",
+        &[
+            "scheduled submit",
+            "scheduled every option",
+            "scheduled of code",
+            "scheduled overlap",
+            "scheduled missed",
+            "scheduled now",
+        ],
+    ),
 ];

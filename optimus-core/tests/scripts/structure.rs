@@ -121,6 +121,23 @@ async fn each_damage_of_gathers_is_found(bench: Bench) {
     each_of(&bench, &world, DAMAGES_OF_GATHERS).await;
 }
 
+/// Damages of a store with schedules.
+const DAMAGES_OF_SCHEDULES: &[(&str, &str)] = &[
+    ("ZREM $schedules plain", "plain is not in its index"),
+    ("ZADD $code_schedules 5 plain", "plain is in both indexes"),
+    ("ZADD $schedules 5 paused", "paused is paused and due"),
+    ("HSET $schedule:plain last 99999999999999", "not after its last"),
+    ("HSET $schedule:plain release 1.0.0", "plain is not in its index"),
+    ("HDEL $schedule:plain record", "plain has no record"),
+    ("DEL $schedule:plain", "is in an index and is not stored|a history of plain"),
+    ("PEXPIRE $schedule:plain 500000", "schedule:plain expires in"),
+];
+
+async fn each_damage_of_schedules_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "scheduled").await;
+    each_of(&bench, &world, DAMAGES_OF_SCHEDULES).await;
+}
+
 async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
     let sound = bench.dump().await;
     for (damage, message) in damages {
@@ -146,4 +163,5 @@ on_both![
     each_damage_is_found,
     each_damage_of_limits_is_found,
     each_damage_of_gathers_is_found,
+    each_damage_of_schedules_is_found,
 ];

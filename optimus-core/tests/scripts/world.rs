@@ -252,6 +252,9 @@ impl World {
                 self.count_in(bench, situation).await
             }
             "apply" | "relay" | "reask" => self.relay_in(bench, script, situation).await,
+            "schedule" | "reschedule" | "agenda" | "tick" => {
+                self.schedule_in(bench, script, situation).await
+            }
             other => panic!("no script {other}"),
         }
     }

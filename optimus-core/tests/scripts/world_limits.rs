@@ -29,6 +29,8 @@ impl World {
         }
         if situation.starts_with("gathered") {
             world.gather_some(bench).await;
+        } else if situation.starts_with("scheduled") {
+            world.schedule_some(bench).await;
         }
         world
     }

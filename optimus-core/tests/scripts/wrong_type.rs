@@ -44,10 +44,21 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("apply", include_str!("../../lua/apply.lua")),
     ("relay", include_str!("../../lua/relay.lua")),
     ("reask", include_str!("../../lua/reask.lua")),
+    ("schedule", include_str!("../../lua/schedule.lua")),
+    ("reschedule", include_str!("../../lua/reschedule.lua")),
+    ("agenda", include_str!("../../lua/agenda.lua")),
+    ("tick", include_str!("../../lua/tick.lua")),
 ];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
-const PREFIX_ONLY: &[(&str, &str)] = &[("await", "meta"), ("list", "meta"), ("inspect", "meta")];
+const PREFIX_ONLY: &[(&str, &str)] = &[
+    ("await", "meta"),
+    ("list", "meta"),
+    ("inspect", "meta"),
+    ("schedule", "meta"),
+    ("reschedule", "meta"),
+    ("agenda", "meta"),
+];
 
 /// Returns the keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {
@@ -77,6 +88,8 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         "outbox" => "outbox:there".into(),
+        "schedule" => crate::world_schedules::key_of("schedule:", situation),
+        "ticks" => crate::world_schedules::key_of("ticks:", situation),
         "group" => format!("group:{}", crate::world_groups::group_of(situation).stored()),
         other => other.into(),
     }
@@ -199,4 +212,8 @@ each_script![
     apply_applies_nothing = "apply",
     relay_removes_nothing = "relay",
     reask_asks_nothing = "reask",
+    schedule_stores_nothing = "schedule",
+    reschedule_moves_nothing = "reschedule",
+    agenda_answers_nothing = "agenda",
+    tick_submits_nothing = "tick",
 ];

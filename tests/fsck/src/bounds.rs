@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 61] = [
+const NAMES: [&str; 65] = [
     "meta",
     "tasks",
     "blobs",
@@ -45,6 +45,10 @@ const NAMES: [&str; 61] = [
     "gather:",
     "gathers",
     "loans",
+    "schedules",
+    "code_schedules",
+    "schedule:",
+    "ticks:",
     "working:",
     "workers",
     "worker:",

@@ -12,6 +12,7 @@ mod lanes;
 mod limits;
 mod owners;
 mod ready;
+mod schedules;
 mod states;
 mod view;
 
@@ -32,6 +33,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         groups::check,
         limits::check,
         gathers::check,
+        schedules::check,
         indexes::check,
         owners::check,
         bounds::check,
