@@ -67,7 +67,8 @@ async fn main() -> anyhow::Result<()> {
     let running = async {
         for (user, _) in USERS {
             let task = schedules.run_now(&format!("digest-{user}")).await?;
-            task.context("the schedule is stored")?.result().await?;
+            let task = task.context("the schedule is stored")?;
+            client.handle::<()>(task).result().await?;
         }
         sent.is_counted.notified().await;
         let ticks = schedules.history("digest-ann").await?;

@@ -5,9 +5,9 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 how many at most · then the names of the caller's own code
--- REPLY  OK, now ms, ms until the next schedule that is not in this reply is due, -1 if none is; the
---        names of the caller's code that are not stored; for each that is due: name, ms when it is
---        due, and its edition, timing, record and payload
+-- REPLY  OK, now ms, ms until the next schedule that is not in this reply is due, -1 if none is;
+--        the names of the caller's code that are not stored; for each that is due: name, ms when it
+--        is due, and its edition, timing, record and payload
 
 local meta, schedules, code_schedules = KEYS[1], KEYS[2], KEYS[3]
 local now, most = now_ms(ARGV[1]), tonumber(ARGV[2])

@@ -10,7 +10,7 @@
 -- ARGV   1 now override · 2 name · 3 edition that the caller has read · 4 the ms when the schedule
 --        was due, '' to run it now, out of turn · 5 ms when it is due next, 'inf' if never · 6 the
 --        instant of the task in ms · 7 how many instants before it were missed · 8 id, '' if the
---        instants were all missed · 9 record · 10 payload, if that is apart from the record, else ''
+--        instants were all missed · 9 record · 10 payload, if it is apart from the record, else ''
 --        · 11 ms of the jitter · 12 '1' if it is skipped while the task before has not ended · 13
 --        the version of the record · 14 width of its lane, 0 if it has none · 15 '1' if it has
 --        limits · 16 '1' if the record must state when it was accepted · 17 priority, '' for none

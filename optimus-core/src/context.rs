@@ -91,8 +91,8 @@ impl Context {
         }
     }
 
-    /// Returns the instant of the [schedule](crate::Schedule) that has submitted the task; `None` if
-    /// no schedule has.
+    /// Returns the instant of the [schedule](crate::Schedule) that has submitted the task; `None`
+    /// if no schedule has.
     pub fn tick(&self) -> Option<&Tick> {
         self.inner.attempt.tick.as_deref()
     }

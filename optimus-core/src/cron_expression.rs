@@ -41,7 +41,7 @@ pub(crate) struct Day {
     /// From 1.
     pub(crate) month: u32,
     /// From 1.
-    pub(crate) day: u32,
+    pub(crate) number: u32,
     /// From 0 for Sunday.
     pub(crate) weekday: u32,
     pub(crate) days_in_month: u32,
@@ -64,9 +64,7 @@ const MONTH: Field = Field {
     name: "month",
     min: 1,
     max: 12,
-    names: &[
-        "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-    ],
+    names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
 /// Sunday is 0 and 7.
 const WEEKDAY: Field = Field {
@@ -115,14 +113,14 @@ impl CronExpression {
 
 impl Days {
     fn has(self, day: Day) -> bool {
-        self.set & bit(day.day) != 0 || self.has_last && day.day == day.days_in_month
+        self.set & bit(day.number) != 0 || self.has_last && day.number == day.days_in_month
     }
 }
 
 impl Weekdays {
     fn has(self, day: Day) -> bool {
-        let (weekday, week) = (bit(day.weekday), (day.day - 1) / 7);
-        let is_last = day.day + 7 > day.days_in_month;
+        let (weekday, week) = (bit(day.weekday), (day.number - 1) / 7);
+        let is_last = day.number + 7 > day.days_in_month;
         self.every & weekday != 0
             || is_last && self.last & weekday != 0
             || self.nth[week as usize] & weekday != 0
@@ -162,9 +160,9 @@ fn read(text: &str) -> Result<CronExpression, String> {
         weekdays: weekdays_of(weekday)?,
         is_interval: [second, minute, hour].iter().any(|field| field.starts_with('*')),
     };
-    has_a_date(&expression).then_some(expression).ok_or_else(|| {
-        format!("no year has such a date (day of the month {day} in month {month})")
-    })
+    has_a_date(&expression)
+        .then_some(expression)
+        .ok_or_else(|| format!("no year has such a date (day of the month {day} in month {month})"))
 }
 
 /// Returns whether any year has a date that matches.
@@ -264,14 +262,17 @@ fn step_of(field: &Field, item: &str, step: &str) -> Result<u32, String> {
     let most = field.max - field.min;
     let known = number(step).filter(|step| (1..=most).contains(step));
     known.ok_or_else(|| {
-        format!("{item:?}: the step of the {} is a number from 1 to {most}, as in \"*/5\"", field.name)
+        format!(
+            "{item:?}: the step of the {} is a number from 1 to {most}, as in \"*/5\"",
+            field.name
+        )
     })
 }
 
 fn value_of(field: &Field, text: &str) -> Result<u32, String> {
-    let named = field.names.iter().position(|name| name.eq_ignore_ascii_case(text));
-    if let Some(named) = named.and_then(|at| u32::try_from(at).ok()) {
-        return Ok(field.min + named);
+    let place = field.names.iter().position(|name| name.eq_ignore_ascii_case(text));
+    if let Some(place) = place.and_then(|at| u32::try_from(at).ok()) {
+        return Ok(field.min + place);
     }
     let value = number(text).filter(|value| (field.min..=field.max).contains(value));
     value.ok_or_else(|| {

@@ -151,7 +151,7 @@ fn first_from(set: u64, from: i64) -> Option<i64> {
 fn day_of(date: NaiveDate) -> Day {
     Day {
         month: date.month(),
-        day: date.day(),
+        number: date.day(),
         weekday: date.weekday().num_days_from_sunday(),
         days_in_month: date.num_days_in_month().into(),
     }

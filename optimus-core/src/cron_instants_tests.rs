@@ -60,10 +60,13 @@ fn a_fixed_time_in_a_gap_is_at_its_end_and_one_that_repeats_is_the_first() {
     assert_eq!(berlin("30 2 * * *", "2026-10-24T12:00"), first);
     let twice = ["2026-10-25T00:30:00", "2026-10-25T01:30:00"];
     assert_eq!(berlin("30 * * * *", "2026-10-25T00:00"), twice, "an interval");
-    assert_eq!(berlin("*/30 2 * * *", "2026-10-25T00:00"), twice.map(|at| match at {
-        "2026-10-25T01:30:00" => "2026-10-25T01:00:00",
-        at => at,
-    }));
+    assert_eq!(
+        berlin("*/30 2 * * *", "2026-10-25T00:00"),
+        twice.map(|at| match at {
+            "2026-10-25T01:30:00" => "2026-10-25T01:00:00",
+            at => at,
+        })
+    );
     let around = ["2027-03-28T00:30:00", "2027-03-28T01:30:00"];
     assert_eq!(berlin("30 * * * *", "2027-03-28T00:00"), around, "an interval has no gap");
     assert!(berlin("*/30 2 28 3 *", "2027-03-28T00:00")[0].starts_with("2028"));
@@ -134,9 +137,8 @@ fn walked(zone: TimeZone, (from, to): (i64, i64), meant: Meant) -> BTreeSet<i64>
             && hour(local.hour())
             && weekday(local.weekday().num_days_from_monday())
     };
-    let local = |at: i64| {
-        DateTime::from_timestamp(at + zone.offset_secs(at), 0).unwrap().naive_utc()
-    };
+    let local =
+        |at: i64| DateTime::from_timestamp(at + zone.offset_secs(at), 0).unwrap().naive_utc();
     let (mut seen, mut instants) = (BTreeSet::new(), BTreeSet::new());
     // What is before the span counts as seen.
     let mut before = local(from - 2 * DAY_SECS);

@@ -157,12 +157,12 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use self::{
+    attempt_facts::AttemptFacts,
     await_without_verb::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
     client::OwnClient,
-    attempt_facts::AttemptFacts,
     credentials::AskCredentials,
     first_step::{Begins, First},
     gate::ShutScope,
@@ -173,9 +173,9 @@ pub use self::{
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
     schedule::CheckedSchedule,
+    step::{AfterGroup, Before, IntoGroup, first},
     store_schedule::{StoredAs, is_later_release, store_schedule},
     timing::{Fire, Plan, Timing},
-    step::{AfterGroup, Before, IntoGroup, first},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,
         hole,

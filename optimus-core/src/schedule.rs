@@ -246,7 +246,9 @@ fn scheduled(name: &str, mut call: Submission, overlap: Overlap) -> Result<Submi
     let problem = match () {
         () if call.may_exist => "its call has an id, and each of its tasks needs one of its own",
         () if call.after.is_some() => "its call waits for other tasks, which only end once",
-        () if call.due != Due::Now => "its call has a due time; the schedule decides when it is due",
+        () if call.due != Due::Now => {
+            "its call has a due time; the schedule decides when it is due"
+        }
         () if overlap == Overlap::Queue && call.lane.is_some() => {
             "its call has a lane already, so overlap = queue has no meaning; remove one of them"
         }
@@ -260,7 +262,8 @@ fn scheduled(name: &str, mut call: Submission, overlap: Overlap) -> Result<Submi
     }
     if overlap == Overlap::Queue {
         let key = format!("schedule:{name}");
-        call.lane = Some(Lane { key, width: std::num::NonZeroU16::MIN, on_failure: LaneFailure::Skip });
+        call.lane =
+            Some(Lane { key, width: std::num::NonZeroU16::MIN, on_failure: LaneFailure::Skip });
     }
     Ok(call)
 }

@@ -1,8 +1,6 @@
 //! Which schedules are refused, and what is said of them.
 
-use crate::{
-    BoxError, Call, Context, Task, TaskId, cron_expression::Day, options::Due,
-};
+use crate::{BoxError, Call, Context, Task, TaskId, cron_expression::Day, options::Due};
 
 use super::*;
 
@@ -106,7 +104,7 @@ fn an_error_names_the_part_of_an_expression_that_is_wrong() {
         assert_eq!((parsed.minutes, parsed.hours), (other.minutes, other.hours), "{one}");
         for day in 1..=28 {
             for weekday in 0..7 {
-                let day = Day { month: 2, day, weekday, days_in_month: 28 };
+                let day = Day { month: 2, number: day, weekday, days_in_month: 28 };
                 assert_eq!(parsed.has_day(day), other.has_day(day), "{one} {day:?}");
             }
         }

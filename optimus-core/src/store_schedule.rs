@@ -1,4 +1,4 @@
-//! Stores a schedule: [`store_schedule`]. What is stored under the same name decides when it is due.
+//! Stores a schedule: [`store_schedule`]. What is stored under its name decides when it is due.
 
 use std::cmp::Ordering;
 
@@ -46,7 +46,6 @@ pub async fn store_schedule(
             found.as_ref().is_some_and(|found| found.is_same(&timing_text, &record, &blob));
         let stored_release = found.as_ref().map(StoredSchedule::release);
         let stored_as = match (stored_release.as_ref().map(Option::as_deref), release) {
-            (None, _) => StoredAs::Stored,
             (Some(Some(_)), None) => return Ok(StoredAs::IsOfCode),
             (Some(None), Some(_)) => return Ok(StoredAs::IsMadeAtRunTime),
             (Some(stored), own) if is_same && stored == own => return Ok(StoredAs::Unchanged),
@@ -55,7 +54,7 @@ pub async fn store_schedule(
                 Ordering::Equal => StoredAs::Replaced,
                 Ordering::Less => StoredAs::Stored,
             },
-            (Some(None), None) => StoredAs::Stored,
+            (None, _) | (Some(None), None) => StoredAs::Stored,
         };
         let new = NewSchedule {
             name,

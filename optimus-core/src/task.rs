@@ -89,8 +89,9 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
         Vec::new()
     }
 
-    /// Returns the schedule by which workers that know the task submit it; `#[optimus::cron]` writes
-    /// it. It needs a [release](Schedule::release). It is stored when a worker of the queue starts.
+    /// Returns the schedule by which workers that know the task submit it; `#[optimus::cron]`
+    /// writes it. It needs a [release](Schedule::release). It is stored when a worker of the queue
+    /// starts.
     fn schedule() -> Option<Schedule> {
         None
     }

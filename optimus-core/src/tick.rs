@@ -31,8 +31,8 @@ impl Tick {
         }
     }
 
-    /// Returns the tick of a task that no schedule has submitted: a call of the function itself. Its
-    /// instant is the time of the call.
+    /// Returns the tick of a task that no schedule has submitted: a call of the function itself.
+    /// Its instant is the time of the call.
     #[doc(hidden)]
     pub fn of_call(id: &TaskId) -> Self {
         Self::new("", id.created().map_or(0, |at| at.timestamp_millis().unsigned_abs()), 0, 0)
@@ -83,12 +83,7 @@ pub(crate) fn local(instant_ms: u64, offset_secs: i64) -> DateTime<FixedOffset> 
 
 /// Returns the id of the task of an instant: a version 7 uuid with the time of the instant, and a
 /// hash of the schedule. So all workers make the same id.
-pub(crate) fn tick_id(
-    namespace: &str,
-    queue: &QueueName,
-    name: &str,
-    nominal_ms: u64,
-) -> TaskId {
+pub(crate) fn tick_id(namespace: &str, queue: &QueueName, name: &str, nominal_ms: u64) -> TaskId {
     let mut text = String::new();
     write!(text, "{namespace}\n{name}").expect("a String grows");
     let hash = hash_of(text.as_bytes());

@@ -77,7 +77,7 @@ fn a_clock_that_is_set_back_makes_nothing_due_before_the_expected_instant() {
 #[test]
 fn a_timing_is_read_from_its_text_and_other_texts_are_refused() {
     for text in [
-        r#"{"cron":"0 9 * * 1-5","tz":"Asia/Shanghai","missed":"skip","overlap":"queue","jitter_ms":5}"#,
+        r#"{"cron":"@daily","tz":"Asia/Tokyo","missed":"skip","overlap":"queue","jitter_ms":5}"#,
         r#"{"every_ms":60000,"missed":"all","overlap":"all","jitter_ms":0}"#,
     ] {
         assert_eq!(timing(text).stored(), text);

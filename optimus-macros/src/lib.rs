@@ -1,5 +1,6 @@
 //! The attribute [`macro@task`], which makes a function a task of the Optimus queue,
-//! [`macro@cron`], which also gives it a schedule, and what the macros `chain!` and `step!` of the facade write.
+//! [`macro@cron`], which also gives it a schedule, and what the macros `chain!` and `step!` of the
+//! facade write.
 //!
 //! From the attribute to the code: `parse` reads the attribute's options and takes the function
 //! apart, `validate` reports what cannot be a task, and `expand` writes the code, or a replacement

@@ -22,9 +22,12 @@ pub(crate) fn check(model: &Model, errors: &mut Errors) {
     for Param { pat, ty, .. } in ticks.skip(1) {
         errors.refuse(quote!(#pat: #ty), "a task has only one `Tick`: remove this parameter");
     }
-    if let Some(attr) = model.attrs.body.iter().find(|attr| {
-        attr.path().segments.last().is_some_and(|last| last.ident == "task")
-    }) {
+    if let Some(attr) = model
+        .attrs
+        .body
+        .iter()
+        .find(|attr| attr.path().segments.last().is_some_and(|last| last.ident == "task"))
+    {
         errors.refuse(
             attr,
             "`#[optimus::cron]` makes the function a task, too: remove `task`, and give `cron` its \

@@ -117,7 +117,8 @@ fn parameter(param: &Param, errors: &mut Errors) {
     {
         errors.refuse(attr, "a task's parameters can't be conditional: put the `cfg` on the task");
     }
-    if let (Role::Data | Role::Context | Role::Tick, Some(attr)) = (param.role, param.serde.first()) {
+    if let (Role::Data | Role::Context | Role::Tick, Some(attr)) = (param.role, param.serde.first())
+    {
         let name = &param.ident;
         errors.refuse(attr, format!("`{name}` comes from the worker and is never serialized"));
     }

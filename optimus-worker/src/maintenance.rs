@@ -138,8 +138,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
     let stop = shutdown.roles();
     let (deadlines, fallback_reporter) =
         (&wakeups.deadlines.wakeup, &wakeups.fallback_reporter.wakeup);
-    let (heartbeat, reaper, scheduler) =
-        (&wakeups.heartbeat, &wakeups.reaper, &wakeups.scheduler);
+    let (heartbeat, reaper, scheduler) = (&wakeups.heartbeat, &wakeups.reaper, &wakeups.scheduler);
     let (watch, driver_watch) =
         (DriverWatch::new(shared.clone(), runtime), &wakeups.driver_watch.wakeup);
     let work_listener = async {

@@ -16,7 +16,7 @@
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | relay | an effect on another queue | `Served::effects_posted`: the answer of reports, a reap |
-//! | scheduler | a schedule that is due sooner than known | `Served::tick_heard`: a heartbeat, a wakeup |
+//! | scheduler | a schedule that is due sooner than known | `Served::tick_heard`: a heartbeat |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |

@@ -26,8 +26,9 @@ const SPREAD_EACH: Duration = Duration::from_millis(50);
 const AVERAGE: Duration = Duration::from_secs(15);
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_secs(60);
-/// The wait after a failed call.
+/// The wait after a failed call, and after one that Redis or a script has refused.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
+const AFTER_REFUSAL: Duration = Duration::from_secs(15);
 /// The most steps of one schedule in a turn, and the most looks.
 const STEPS_MAX: usize = 100;
 const LOOKS_MAX: usize = 8;
@@ -156,7 +157,8 @@ impl Scheduler {
                 log_event!(log, DEBUG, %queue, schedule, %id, "submitted the task of a schedule");
             }
             Ticked::Stored(id) => {
-                let (id, text) = (id.clone(), "submitted one task for several instants of a schedule");
+                let (id, text) =
+                    (id.clone(), "submitted one task for several instants of a schedule");
                 log_event!(log, INFO, %queue, schedule, %id, missed, "{text}");
             }
             Ticked::Overlap => {
@@ -213,9 +215,8 @@ impl Scheduler {
 
 /// Returns the instants of a plan, each with the one after it.
 fn steps_of(plan: &Plan) -> impl Iterator<Item = (Fire, Option<u64>, StepKind)> {
-    let next = |place: usize| {
-        plan.fires.get(place + 1).map_or(plan.next_ms, |fire| Some(fire.nominal_ms))
-    };
+    let next =
+        |place: usize| plan.fires.get(place + 1).map_or(plan.next_ms, |fire| Some(fire.nominal_ms));
     let fires = plan.fires.iter().enumerate();
     let submitted = fires.map(move |(place, fire)| (*fire, next(place), StepKind::Submit));
     submitted.chain(plan.left_out.map(|fire| (fire, plan.next_ms, StepKind::LeaveOut)))
@@ -243,7 +244,9 @@ impl Role for Scheduler {
                 Ok(looked) => self.watch_after(place, queue, &looked),
                 Err(problem) => {
                     self.code.log_failure(&shared, queue, &problem);
-                    let again_at = Some(Instant::now() + AFTER_ERROR);
+                    let is_brief = problem.is_transient() || matches!(problem, BrokerError::Full);
+                    let wait = if is_brief { AFTER_ERROR } else { AFTER_REFUSAL };
+                    let again_at = Some(Instant::now() + wait);
                     Watch { due_at: again_at, look_at: again_at, ..self.watches[place] }
                 }
             };

@@ -39,7 +39,10 @@ async fn a_worker_ticks_what_it_has_heard_of_once_and_waits_for_the_next() {
     let rest = scheduler.tick().await;
     assert!(rest > Duration::from_millis(500), "{rest:?}");
     assert_eq!(ticks(&client, "soon").await, 1);
-    assert_eq!(client.inspector().counts(Nothing::options().queue_name()).await.unwrap().delayed, 1);
+    assert_eq!(
+        client.inspector().counts(Nothing::options().queue_name()).await.unwrap().delayed,
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{
-    Backoff, CheckedSchedule, Data, DataKey, Error, QueueName, TaskDefinition,
-};
+use optimus_core::{Backoff, CheckedSchedule, Data, DataKey, Error, QueueName, TaskDefinition};
 
 /// The definitions by task name, and their own schedules.
 #[derive(Debug)]

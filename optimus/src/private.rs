@@ -6,10 +6,10 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use optimus_core::{
-    Backoff, BoxError, Call, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure, MakesBizId,
-    MakesBy, MakesLane, Missed, NotNeeded, OnLost, Overlap, Parameter, PrerequisiteFailure, Rate,
-    Schedule, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult, Tick, first, give, hole, inventory, none_given,
-    take,
+    Backoff, BoxError, Call, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure,
+    MakesBizId, MakesBy, MakesLane, Missed, NotNeeded, OnLost, Overlap, Parameter,
+    PrerequisiteFailure, Rate, Schedule, Task, TaskDefinition, TaskFn, TaskOptions, TaskResult,
+    Tick, first, give, hole, inventory, none_given, take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;

@@ -160,7 +160,7 @@ impl Broker {
         Ok(is_known.then_some(WorkerLoad { description, working }))
     }
 
-    /// Reads the server's time, in ms since the Unix epoch, or returns the time that a test has set.
+    /// Reads the server's time, in ms since the Unix epoch. A test may have set it.
     pub async fn now_ms(&self) -> Result<u64, BrokerError> {
         if let Ok(now_ms) = self.now.parse() {
             return Ok(now_ms);

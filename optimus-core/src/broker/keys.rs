@@ -41,7 +41,7 @@
 //! | `gate:<gate>`, `gates` | zset | the classes that wait at a gate; gates by when they open |
 //! | `busy:<gate>`, `permits` | zset, hash | the tasks with a permit of a gate; the gates by task |
 //! | `loans` | zset | permits outside tasks, by the end of their leases |
-//! | `schedules`, `code_schedules` | zset | schedules made at run time, or by code, by next due ms |
+//! | `schedules`, `code_schedules` | zset | schedules made at run time, or by code, by due ms |
 //! | `schedule:<name>` | hash | what a schedule submits, and when |
 //! | `ticks:<name>` | list | the last 100 instants of a schedule, the latest first |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |

@@ -71,9 +71,7 @@ pub use self::{
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     run_wait::RunWait,
-    schedule::{
-        AGENDA_MAX, Agenda, DueSchedule, NewSchedule, Reschedule, Step, StepKind, Ticked,
-    },
+    schedule::{AGENDA_MAX, Agenda, DueSchedule, NewSchedule, Reschedule, Step, StepKind, Ticked},
     schedule_read::StoredSchedule,
     script_call::ScriptCall,
     script_refusal::Refusal,

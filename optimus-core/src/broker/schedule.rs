@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Broker, BrokerError, Reply, ScriptCall,
-    scripts,
-};
+use super::{Broker, BrokerError, Reply, ScriptCall, scripts};
 use crate::{
     id::{QueueName, TaskId},
     record_json::millis,

@@ -102,9 +102,9 @@ impl StoredSchedule {
             record.payload = self.field("blob");
         }
         let paused = self.text("paused");
-        let paused = paused.split_once(' ').and_then(|(since, by)| {
-            Some((instant(since.parse().ok()?), by.to_owned()))
-        });
+        let paused = paused
+            .split_once(' ')
+            .and_then(|(since, by)| Some((instant(since.parse().ok()?), by.to_owned())));
         let last_id = TaskId::from_stored(self.queue.clone(), &self.text("last_id")).ok();
         Some(ScheduleDetails {
             name: self.name.clone(),
@@ -194,41 +194,40 @@ impl Broker {
         after: Option<&ScheduleCursor>,
     ) -> Result<(Vec<StoredSchedule>, Option<ScheduleCursor>), BrokerError> {
         let mut rows: Vec<(bool, String, String)> = Vec::new();
-        for is_of_code in [false, true] {
+        for (index, is_of_code) in [("schedules", false), ("code_schedules", true)] {
             let after = match after {
                 Some(cursor) if cursor.is_of_code == is_of_code => Some(cursor),
                 Some(cursor) if cursor.is_of_code => continue,
                 _ => None,
             };
             if rows.len() < limit {
-                rows.extend(self.names_after(queue, is_of_code, limit - rows.len(), after).await?);
+                let key = self.keys(queue).of(index);
+                let found = self.names_after(&key, limit - rows.len(), after).await?;
+                rows.extend(found.into_iter().map(|(due, name)| (is_of_code, due, name)));
             }
         }
         let last = rows.last().filter(|_| rows.len() == limit).cloned();
-        let next =
-            last.map(|(is_of_code, due, name)| ScheduleCursor { is_of_code, due, name });
+        let next = last.map(|(is_of_code, due, name)| ScheduleCursor { is_of_code, due, name });
         let names: Vec<String> = rows.into_iter().map(|(_, _, name)| name).collect();
         let now_ms = self.now_ms().await?;
         Ok((self.schedules_at(queue, now_ms, &names).await?, next))
     }
 
+    /// Reads when schedules of an index are due, and their names.
     async fn names_after(
         &self,
-        queue: &QueueName,
-        is_of_code: bool,
+        key: &str,
         limit: usize,
         after: Option<&ScheduleCursor>,
-    ) -> Result<Vec<(bool, String, String)>, BrokerError> {
-        let key = self.keys(queue).of(if is_of_code { "code_schedules" } else { "schedules" });
+    ) -> Result<Vec<(String, String)>, BrokerError> {
         let first = match after {
-            Some(after) => self.rank_after(&key, after).await?,
+            Some(after) => self.rank_after(key, after).await?,
             None => 0,
         };
         let last = (first + limit as u64).saturating_sub(1).to_string();
-        let range = get(&["ZRANGE", &key, &first.to_string(), &last, "WITHSCORES"]);
+        let range = get(&["ZRANGE", key, &first.to_string(), &last, "WITHSCORES"]);
         let found = texts("ZRANGE", self.read_one(range).await?)?;
-        let row = |row: &[String]| (is_of_code, row[1].clone(), row[0].clone());
-        Ok(found.chunks_exact(2).map(row).collect())
+        Ok(found.chunks_exact(2).map(|row| (row[1].clone(), row[0].clone())).collect())
     }
 
     /// Returns the rank after a schedule. If it has another due time now, this is the rank of

@@ -374,7 +374,8 @@ mod tests {
         for script in ALL {
             let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
             assert!(
-                ["agenda", "count", "inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
+                ["agenda", "count", "inspect", "list"].contains(&script.name)
+                    || body.contains("-- Writes."),
                 "{} has no writes block",
                 script.name
             );

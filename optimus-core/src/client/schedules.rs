@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
-use super::{Client, TaskHandle};
+use super::Client;
 use crate::{
     Error,
     broker::{BrokerError, Refusal, Reschedule, StoredSchedule, Ticked},
@@ -172,21 +170,22 @@ impl Schedules {
     }
 
     /// Submits a task of the schedule now, also if it is paused or an earlier task has not ended.
-    /// The instants of the schedule stay as they are. Returns the task; `None` if there is no such
-    /// schedule. If another task has the biz id, the handle is that of the other task.
+    /// The instants of the schedule stay as they are. Returns the id of the task, for
+    /// [`Client::handle`]; `None` if there is no such schedule. If another task has the biz id,
+    /// nothing is added, and the id is that of the other task.
     ///
     /// # Errors
     /// As for [`pause`](Self::pause), but a repeat after [`Error::is_unknown_outcome`] may submit a
     /// second task.
-    pub async fn run_now(&self, name: &str) -> Result<Option<TaskHandle<Value>>, Error> {
+    pub async fn run_now(&self, name: &str) -> Result<Option<TaskId>, Error> {
         let broker = &self.0.0.broker;
         let Some(queue) = self.queues_of(name).await?.into_iter().next() else { return Ok(None) };
         for _ in 0..READS_MAX {
             let Some(found) = broker.find_schedule(&queue, name).await? else { return Ok(None) };
             let id = TaskId::new(queue.clone());
             match broker.tick_now(&found.due(), found.now_ms, id.clone()).await {
-                Ok(Ticked::Duplicate(owner)) => return Ok(Some(self.0.handle(owner))),
-                Ok(_) => return Ok(Some(self.0.handle(id))),
+                Ok(Ticked::Duplicate(owner)) => return Ok(Some(owner)),
+                Ok(_) => return Ok(Some(id)),
                 Err(problem) if problem.refusal() == Some(Refusal::Stale) => {}
                 Err(BrokerError::Refused(Refusal::Newer, needs)) => {
                     return Err(Error::outdated(&needs));

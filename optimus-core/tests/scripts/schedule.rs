@@ -156,9 +156,8 @@ async fn a_queue_with_a_schedule_is_not_retired(bench: Bench) {
 
 async fn a_heartbeat_says_when_a_schedule_is_due(bench: Bench) {
     let worker = bench.worker(0, "w").await;
-    let renew = async |at| {
-        bench.at(at).renew(&bench.queue, &worker, ms(15_000)).await.unwrap().next_tick
-    };
+    let renew =
+        async |at| bench.at(at).renew(&bench.queue, &worker, ms(15_000)).await.unwrap().next_tick;
     assert_eq!(renew(0).await, None);
     store(&bench, 0, cron("* * * * *")).await;
     assert_eq!(renew(5).await, Some(ms(TO_NEXT_MINUTE - 5)));

@@ -16,12 +16,7 @@ use optimus_core::{
 };
 use redis::cmd;
 
-use crate::{
-    acts::refusal,
-    bench::Bench,
-    jobs::job,
-    world_schedules::put,
-};
+use crate::{acts::refusal, bench::Bench, jobs::job, world_schedules::put};
 
 const ZONES: [&str; 20] = [
     "UTC",

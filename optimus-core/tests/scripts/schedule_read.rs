@@ -62,7 +62,8 @@ async fn pages_show_each_schedule_once_in_the_order_in_which_they_are_due(bench:
     for limit in [1, 2, 3, 5, 11, 100] {
         let (mut names, mut after) = (Vec::new(), None);
         loop {
-            let page = bench.at(0).schedule_page(&bench.queue, limit, after.as_ref()).await.unwrap();
+            let page =
+                bench.at(0).schedule_page(&bench.queue, limit, after.as_ref()).await.unwrap();
             assert!(page.0.len() <= limit);
             names.extend(page.0.iter().map(|row| row.details().unwrap().name));
             after = page.1;

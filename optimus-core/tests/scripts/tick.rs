@@ -63,7 +63,7 @@ async fn a_tick_submits_the_task_of_its_instant_and_goes_on(bench: Bench) {
     assert_eq!((bench.state(&id).await, due_of(&bench).await), (TaskState::Delayed, Some(2)));
     assert_eq!(id.made_ms(), START + MINUTE);
     let claimed = bench.claim(MINUTE, &worker, 1, 9).await;
-    assert_eq!(claimed.ids(), [id.clone()], "it is due at once");
+    assert_eq!(claimed.ids(), std::slice::from_ref(&id), "it is due at once");
     let record = TaskRecord::decode(claimed.grants[0].record.clone()).unwrap();
     let instant = record.tick.expect("the record has its instant");
     assert_eq!(instant.nominal().timestamp_millis().unsigned_abs(), START + MINUTE);
@@ -146,7 +146,10 @@ async fn skip_leaves_out_instants_while_the_last_task_has_not_ended(bench: Bench
     let fourth = stored_id(&bench, &schedule, 7).await;
     let ids = [fourth, third, second].map(TickOutcome::Submitted).to_vec();
     let skipped = vec![TickOutcome::Overlap; 3];
-    assert_eq!(outcomes(&bench).await, [ids, skipped, vec![TickOutcome::Submitted(first)]].concat());
+    assert_eq!(
+        outcomes(&bench).await,
+        [ids, skipped, vec![TickOutcome::Submitted(first)]].concat()
+    );
     assert_eq!(due_of(&bench).await, Some(8));
 }
 
@@ -158,7 +161,9 @@ async fn queue_lets_the_tasks_of_a_schedule_run_one_after_the_other(bench: Bench
     let claimed = bench.claim(2 * MINUTE, &worker, 1, 9).await;
     assert_eq!(claimed.ids(), [first]);
     assert_eq!(bench.state(&second).await, TaskState::Blocked);
-    assert!(bench.complete(2 * MINUTE, &[done_in_lane(&claimed.leases(&worker)[0])]).await.is_empty());
+    assert!(
+        bench.complete(2 * MINUTE, &[done_in_lane(&claimed.leases(&worker)[0])]).await.is_empty()
+    );
     assert_eq!(bench.claim(2 * MINUTE, &worker, 2, 9).await.ids(), [second]);
     bench.assert_sound().await;
 }
@@ -200,13 +205,17 @@ async fn an_instant_has_no_task_if_another_one_has_the_biz_id(bench: Bench) {
     let answer = tick(&bench, MINUTE, &schedule, 1).await.unwrap();
     assert_eq!(answer, Ticked::Duplicate(owner.clone()));
     assert_eq!(outcomes(&bench).await, [TickOutcome::Duplicate(owner)]);
-    assert_eq!((due_of(&bench).await, bench.field("schedule:minutely", "last_id").await), (Some(2), None));
+    assert_eq!(
+        (due_of(&bench).await, bench.field("schedule:minutely", "last_id").await),
+        (Some(2), None)
+    );
 }
 
 async fn missed_instants_are_noted_and_submit_nothing(bench: Bench) {
     let schedule = stored(&bench, |schedule| schedule).await;
     let fire = Fire { nominal_ms: START + 9 * MINUTE, missed: 8 };
-    let missed = Step { next_ms: Some(START + 10 * MINUTE), fire, kind: StepKind::LeaveOut, ..step(1) };
+    let missed =
+        Step { next_ms: Some(START + 10 * MINUTE), fire, kind: StepKind::LeaveOut, ..step(1) };
     let answer = bench.at(9 * MINUTE + 1).tick(&bench.queue, &schedule, missed).await;
     assert_eq!(answer.unwrap(), Ticked::Missed);
     let ticks = bench.now().schedule_ticks(&bench.queue, "minutely").await.unwrap();
@@ -260,7 +269,11 @@ async fn a_task_that_is_already_stored_is_not_stored_again(bench: Bench) {
     let worker = bench.worker(MINUTE, "w").await;
     bench.take(MINUTE, &worker, 1).await;
     // A failover has lost that the schedule has gone on.
-    let lost = redis::cmd("ZADD").arg(bench.key("schedules")).arg(START + MINUTE).arg("minutely").to_owned();
+    let lost = redis::cmd("ZADD")
+        .arg(bench.key("schedules"))
+        .arg(START + MINUTE)
+        .arg("minutely")
+        .to_owned();
     let () = bench.raw(&lost).await;
     assert_eq!(stored_id(&bench, &schedule, 1).await, id);
     assert_eq!(bench.state(&id).await, TaskState::Working);

@@ -1,8 +1,9 @@
 //! The part of the world with schedules, and the calls of their scripts.
 
 use optimus_core::{
-    CheckedSchedule, Fire, Overlap, Schedule, TaskId, store_schedule,
+    CheckedSchedule, Fire, Overlap, Schedule, TaskId,
     broker::{Broker, BrokerError, Reschedule, Step, StepKind, StoredSchedule},
+    store_schedule,
 };
 
 use crate::{
@@ -67,14 +68,18 @@ impl World {
         let large = job_of(format!("\"{}\"", "x".repeat(20_000)));
         let rich = large.biz_id("rich").biz_window(DAY).priority(5).expires_in(DAY);
         let mut rich = every("rich").jitter(ms(9_000)).call(rich).check().expect("it is valid");
-        rich.submission = rich.submission.in_lane(lane("rich", 3)).limited_by(vec![at_most("r", 1)]);
+        rich.submission =
+            rich.submission.in_lane(lane("rich", 3)).limited_by(vec![at_most("r", 1)]);
         let code = every("code").release("1.2.3").call(job()).check().expect("it is valid");
         for schedule in [plain("plain"), plain("paused"), plain("overlaps"), code, rich] {
             put(&broker, schedule).await;
         }
         let paused = found(&broker, bench, "paused").await;
         let pause = ("paused", paused.edition());
-        broker.reschedule(&bench.queue, pause, Reschedule::Pause("ann")).await.expect("it is known");
+        broker
+            .reschedule(&bench.queue, pause, Reschedule::Pause("ann"))
+            .await
+            .expect("it is known");
         for name in ["plain", "overlaps"] {
             let due = found(&broker, bench, name).await.due();
             let id = TaskId::new(bench.queue.clone());

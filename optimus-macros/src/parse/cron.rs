@@ -132,13 +132,11 @@ fn zone(name: &Ident, value: &Expr) -> syn::Result<LitStr> {
 fn word(name: &Ident, value: &Expr, words: &[(&str, &str)]) -> syn::Result<Ident> {
     let text = option_value::text(name, value)?;
     let found = words.iter().find(|(word, _)| *word == text.value());
-    match found {
-        Some((_, variant)) => Ok(Ident::new(variant, text.span())),
-        None => {
-            let words = suggest::list(words.iter().map(|(word, _)| format!("{word:?}")));
-            option_value::refuse(text, format!("`{name}` is one of {words}"))
-        }
+    if let Some((_, variant)) = found {
+        return Ok(Ident::new(variant, text.span()));
     }
+    let words = suggest::list(words.iter().map(|(word, _)| format!("{word:?}")));
+    option_value::refuse(text, format!("`{name}` is one of {words}"))
 }
 
 /// Splits the attribute at its commas.

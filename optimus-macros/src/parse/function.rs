@@ -214,8 +214,8 @@ impl Param {
     }
 }
 
-/// Returns whether the type is written `…::<name>`, such as `Context`. A reference to one counts too,
-/// so that the error can refer to it.
+/// Returns whether the type is written `…::<name>`, such as `Context`. A reference to one counts
+/// too, so that the error can refer to it.
 fn is_named(ty: &Type, name: &str) -> bool {
     match ty {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == name),

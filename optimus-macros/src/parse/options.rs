@@ -374,8 +374,8 @@ fn unknown(name: &Ident, errors: &mut Errors) {
         errors.refuse(
             name,
             format!(
-                "`{name}` belongs to a schedule: use `#[optimus::cron(\"0 9 * * *\", …)]`, which has \
-                 the options of a task, too"
+                "`{name}` belongs to a schedule: use `#[optimus::cron(\"0 9 * * *\", …)]`, which \
+                 has the options of a task, too"
             ),
         );
         return;
