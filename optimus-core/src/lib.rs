@@ -70,6 +70,11 @@ mod record;
 mod record_debug;
 mod record_json;
 mod retry;
+mod roster;
+mod shard;
+mod shard_position;
+mod sharded;
+mod shards_details;
 mod shared_interval;
 mod state;
 mod step;
@@ -94,7 +99,7 @@ pub use self::{
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, LaneHandle,
-        NAMESPACE_DEFAULT, Permit, Results, StepHandle, SubmitAllError, TaskHandle,
+        NAMESPACE_DEFAULT, Permit, Results, ShardsHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -133,6 +138,9 @@ pub use self::{
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
+    shard::Shard,
+    sharded::{Round, Sharded, ShardedOptions, Walk},
+    shards_details::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails},
     shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
     step::{IntoFlow, Step},
@@ -157,6 +165,9 @@ pub use self::{
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
+    roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
+    shard::{Progress, ShardFacts},
+    sharded::RunningRound,
     step::{AfterGroup, Before, IntoGroup, first},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,

@@ -8,6 +8,7 @@
 mod errors;
 mod expand;
 mod parse;
+mod sharded;
 mod steps;
 mod suggest;
 mod validate_function;
@@ -32,6 +33,12 @@ pub fn task(attr: TokenStream, item: TokenStream) -> TokenStream {
     let mut code = if sound { expand::expand(&model) } else { expand::fallback::stub(&model) };
     code.extend(errors.into_tokens());
     code.into()
+}
+
+#[doc = include_str!("sharded.md")]
+#[proc_macro_attribute]
+pub fn sharded(attr: TokenStream, item: TokenStream) -> TokenStream {
+    sharded::expand(attr.into(), item)
 }
 
 /// Writes a chain, for `chain!` of the facade.

@@ -18,6 +18,7 @@ use crate::{
     heartbeat::Heartbeat,
     io_driver_watch::DriverWatch,
     janitor::Janitor,
+    posts::Posts,
     process::Process,
     reaper::Reaper,
     relay::Relay,
@@ -158,10 +159,16 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         run(&mut relay, &wakeups.relay, stop).await;
         relay.leave().await;
     };
+    let posts = async {
+        let mut posts = Posts::new(shared.clone());
+        run(&mut posts, &wakeups.posts, stop).await;
+        posts.leave().await;
+    };
     let heartbeat = run(Heartbeat::new(shared.clone()), heartbeat, stop);
     let deadlines = run(Deadlines::new(shared.clone()), deadlines, stop);
     tokio::join!(
         supervise("heartbeat", shutdown, heartbeat),
+        supervise("posts", shutdown, posts),
         supervise("deadlines", shutdown, deadlines),
         supervise(
             "fallback reporter",

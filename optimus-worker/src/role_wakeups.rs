@@ -16,9 +16,11 @@
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | relay | an effect on another queue | `Served::effects_posted`: the answer of reports, a reap |
+//! | posts | the end of the work of a post, the end of the worker | `PostRun`, `shutdown_phases` |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
+//! | | the last post, given back | `Posts` |
 //!
 //! An event must have happened before its method is called, because a woken role checks once and
 //! rests again. A wakeup is kept while its role is busy, so no wakeup is missed, and several
@@ -37,6 +39,7 @@ pub(crate) struct Wakeups {
     pub(crate) heartbeat: Wakeup,
     pub(crate) reaper: Wakeup,
     pub(crate) relay: Wakeup,
+    pub(crate) posts: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
@@ -155,6 +158,21 @@ impl Wakeups {
     /// Called when a call has caused effects on other queues.
     pub(crate) fn effects_posted(&self) {
         self.relay.wake();
+    }
+
+    /// Called when the work of a post has ended.
+    pub(crate) fn post_ended(&self) {
+        self.posts.wake();
+    }
+
+    /// Called when the worker must give its posts back.
+    pub(crate) fn posts_must_end(&self) {
+        self.posts.wake();
+    }
+
+    /// Called when the worker holds no post.
+    pub(crate) fn posts_given_back(&self) {
+        self.ending.wake();
     }
 
     /// Called when attempts were added to the table.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use optimus_core::{Backoff, Data, DataKey, Error, QueueName, TaskDefinition};
 
+use crate::shard_registry::Shardeds;
+
 /// The definitions by task name.
 #[derive(Debug)]
 pub(crate) struct Registry(BTreeMap<&'static str, Known>);
@@ -45,14 +47,19 @@ impl Registry {
             let gathers = options.gathers();
             known.insert(task.name(), Known { definition: task, formula, gathers });
         }
-        if known.is_empty() {
+        Ok(Self(known))
+    }
+
+    /// Refuses a worker that has nothing to do.
+    pub(crate) fn check_served(&self, shardeds: &Shardeds) -> Result<(), Error> {
+        if self.0.is_empty() && shardeds.is_empty() {
             return Err(Error::invalid(
                 "this worker knows no task: a library of tasks that nothing refers to is not \
                  linked in; add `use my_tasks as _;` to the worker's main.rs, or name tasks with \
                  .task(my_task)",
             ));
         }
-        Ok(Self(known))
+        Ok(())
     }
 
     /// Refuses invalid options and missing data, before the first task is claimed.

@@ -90,7 +90,10 @@ pub mod glossary;
 pub mod __private;
 
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
-pub use optimus_macros::task;
+pub use optimus_macros::{sharded, task};
+
+pub use optimus_core::{Round, Shard, Sharded, ShardedOptions, ShardsHandle, Walk};
+pub use optimus_core::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails};
 
 pub use optimus_core::{CurrentGroup, Group, GroupHandle, GroupProgress, GroupResults, Member};
 pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};

@@ -55,6 +55,18 @@
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
+//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`. It has `meta`, `workers` and
+//! `worker:<worker>` as a queue, and:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `joined` | hash | member → the ms since when, `-` if it leaves |
+//! | `posts` | hash | post → its holder |
+//! | `suspended` | hash | number of a post, `*` for all → who suspended it and why |
+//! | `generations` | hash | generation → its count |
+//! | `positions` | hash | post → how far its holder has come |
+//! | `failures`, `aside` | hash, zset | row → its failures; row by the ms until when it waits |
+//!
 //! In addition to the queues, `<namespace>:queues` is the set of their names.
 
 use crate::id::{QueueName, TaskId, WorkerId};

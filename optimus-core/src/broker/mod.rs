@@ -31,12 +31,14 @@ mod pulse;
 mod relay;
 mod reply;
 mod report;
+mod roster;
 mod run_wait;
 mod script_call;
 mod script_refusal;
 mod scripts;
 mod server_facts;
 mod server_url;
+mod shard_state;
 mod size_limit;
 mod submit;
 #[cfg(feature = "tls")]
@@ -68,10 +70,12 @@ pub use self::{
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
+    roster::{Hold, Holding, RosterSeen},
     run_wait::RunWait,
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,
+    shard_state::{Holder, Positions},
     size_limit::SizeLimit,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::Woken,

@@ -315,6 +315,14 @@ scripts! {
         "meta", "ready", "priority", "delayed", "retry", "dead", "cancelled", "success", "workers",
         "unmet",
     ];
+    HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
+        "meta", "workers", "joined", "posts", "suspended", "generations", "worker:",
+    ];
+    YIELD = "yield": ["clock"] ["workers", "joined", "posts", "worker:"];
+    RECOUNT = "recount": ["clock", "roster"] ["meta", "suspended", "generations", "positions"];
+    SUSPEND = "suspend": ["clock"] ["meta", "suspended"];
+    CHECKPOINT = "checkpoint": [] ["posts", "positions", "generations"];
+    DEMOTE = "demote": ["clock"] ["posts", "failures", "aside"];
 }
 
 #[cfg(test)]

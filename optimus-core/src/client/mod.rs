@@ -22,6 +22,7 @@ mod permit;
 mod prerequisite_asks;
 mod readahead;
 mod remove_group;
+mod shards_handle;
 mod siblings;
 mod stuck_member;
 mod submit_all;
@@ -48,6 +49,7 @@ pub use self::{
     lane_handle::LaneHandle,
     many_results::Results,
     permit::Permit,
+    shards_handle::ShardsHandle,
     task_handle::TaskHandle,
 };
 use self::{

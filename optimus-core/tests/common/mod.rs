@@ -10,3 +10,4 @@ pub(crate) mod gathers;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
 pub(crate) mod limits;
+pub(crate) mod rosters;

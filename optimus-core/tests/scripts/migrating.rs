@@ -68,9 +68,11 @@ fn filler(name: &str) -> Content {
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
-        | "busy:" | "gathers" => {
+        | "busy:" | "gathers" | "aside" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
+        "posts" => Content::Hash(vec![(b"1/9".to_vec(), b"filler 1 keep 1".to_vec())]),
+        "generations" | "positions" => Content::Hash(vec![(b"1".to_vec(), b"1".to_vec())]),
         // The mark of the last claim, which is not a task that the worker holds.
         "working:" => Content::Hash(vec![(b"#".to_vec(), b"0:0".to_vec())]),
         "biz:" | "result:" => Content::Text(b"filler:0:D".to_vec()),

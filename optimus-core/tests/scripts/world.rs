@@ -25,9 +25,9 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The tasks and workers, with the names of [`World::build`].
 pub(crate) struct World {
-    tasks: HashMap<&'static str, TaskId>,
+    pub(crate) tasks: HashMap<&'static str, TaskId>,
     pub(crate) busy: WorkerId,
-    idle: WorkerId,
+    pub(crate) idle: WorkerId,
     pub(crate) held: Vec<Lease>,
 }
 
@@ -252,6 +252,9 @@ impl World {
                 self.count_in(bench, situation).await
             }
             "apply" | "relay" | "reask" => self.relay_in(bench, script, situation).await,
+            "hold" | "yield" | "recount" | "suspend" | "checkpoint" | "demote" => {
+                self.roster_in(bench, script, situation).await
+            }
             other => panic!("no script {other}"),
         }
     }

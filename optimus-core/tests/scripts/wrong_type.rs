@@ -41,6 +41,12 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("list", include_str!("../../lua/list.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
     ("count", include_str!("../../lua/count.lua")),
+    ("hold", include_str!("../../lua/hold.lua")),
+    ("yield", include_str!("../../lua/yield.lua")),
+    ("recount", include_str!("../../lua/recount.lua")),
+    ("suspend", include_str!("../../lua/suspend.lua")),
+    ("checkpoint", include_str!("../../lua/checkpoint.lua")),
+    ("demote", include_str!("../../lua/demote.lua")),
     ("apply", include_str!("../../lua/apply.lua")),
     ("relay", include_str!("../../lua/relay.lua")),
     ("reask", include_str!("../../lua/reask.lua")),
@@ -67,6 +73,7 @@ pub(crate) fn named_keys(text: &str) -> Vec<String> {
 pub(crate) fn in_world(name: &str, situation: &str) -> String {
     let worker = match situation {
         "a new worker" | "a new worker after an outage" => "newcomer",
+        "roster, a new member" => "newcomer",
         "an idle worker" => "idle",
         _ => "busy",
     };
@@ -196,6 +203,12 @@ each_script![
     list_answers_nothing = "list",
     inspect_answers_nothing = "inspect",
     count_answers_nothing = "count",
+    hold_grants_nothing = "hold",
+    yield_frees_nothing = "yield",
+    recount_begins_nothing = "recount",
+    suspend_suspends_nothing = "suspend",
+    checkpoint_stores_nothing = "checkpoint",
+    demote_counts_nothing = "demote",
     apply_applies_nothing = "apply",
     relay_removes_nothing = "relay",
     reask_asks_nothing = "reask",

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 61] = [
+const NAMES: [&str; 68] = [
     "meta",
     "tasks",
     "blobs",
@@ -66,10 +66,17 @@ const NAMES: [&str; 61] = [
     "wake",
     "wake:",
     "interrupt:",
+    "joined",
+    "posts",
+    "suspended",
+    "generations",
+    "positions",
+    "failures",
+    "aside",
 ];
 
 /// The fields of `meta`.
-const META: [&str; 18] = [
+const META: [&str; 22] = [
     "needs",
     "limited",
     "paused",
@@ -88,6 +95,10 @@ const META: [&str; 18] = [
     "purge_from",
     "dead_bytes",
     "cancelled_bytes",
+    "generation",
+    "count",
+    "quiet_until",
+    "lease_max",
 ];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {

@@ -12,6 +12,7 @@ mod lanes;
 mod limits;
 mod owners;
 mod ready;
+mod rosters;
 mod states;
 mod view;
 
@@ -34,6 +35,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         gathers::check,
         indexes::check,
         owners::check,
+        rosters::check,
         bounds::check,
     ];
     for check in checks {
