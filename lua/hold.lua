@@ -18,7 +18,7 @@
 --        else '0' · 11 description as JSON · then what it holds: post and fence each
 -- REPLY  OK, now ms, ms until the earliest lease of another member is over (-1: no other), ms after
 --        which to call again before the next heartbeat (-1: not before), generation, count, longest
---        lease ms; then post, fence, 'keep' or 'drop' of each post that it holds
+--        lease ms; then '<post> <fence> <keep or drop>' of each post that it holds
 
 local meta, workers, joined, posts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local suspended, generations, worker_info = KEYS[5], KEYS[6], KEYS[7]

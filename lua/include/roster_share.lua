@@ -102,7 +102,9 @@ local function given_to(list, share, facts)
       given.changed[#given.changed + 1] =
         table.concat({ facts.worker, held.fence, held.flag, since }, ' ')
     end
-    reply[n + 1], reply[n + 2], reply[n + 3], n = post, held.fence, held.flag, n + 3
+    -- One word costs less than three.
+    n = n + 1
+    reply[n] = post .. ' ' .. held.fence .. ' ' .. held.flag
   end
   for post in pairs(list.gone) do
     given.gone[#given.gone + 1] = post

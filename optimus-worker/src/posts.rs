@@ -136,7 +136,9 @@ impl Posts {
         let Ok(answers) = answers else {
             self.broker.reconnect();
             let late = BrokerError::Unknown("Redis did not answer in time".into());
-            members.into_iter().for_each(|member| member.failed(&late));
+            for member in members {
+                member.failed(&late);
+            }
             return;
         };
         let mut has_worked = false;

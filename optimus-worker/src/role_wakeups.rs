@@ -270,6 +270,9 @@ mod tests {
         let mut slot = Some(slot);
         assert!(wakes(&mut || slot = None), "the task has ended");
         assert!(wakes(&mut || wakeups.reports_answered()), "the report was answered");
+        assert!(wakes(&mut || wakeups.posts_given_back()), "all posts are given back");
+        wakeups.post_ended();
+        assert!(is_woken(&wakeups.posts));
     }
 
     #[test]

@@ -43,16 +43,15 @@ pub(crate) struct Member {
     pub(crate) next_at: Instant,
     pub(crate) is_leaving: bool,
     pub(crate) has_left: bool,
-    is_greeted: bool,
     is_failing: bool,
 }
 
 impl Member {
-    pub(crate) fn new(shared: Arc<Shared>, sharded: Sharded) -> Result<Self, Error> {
-        let (roster, now) = (RosterName::shards(sharded.name())?, Instant::now());
+    pub(crate) fn new(shared: Arc<Shared>, function: Sharded) -> Result<Self, Error> {
+        let (roster, now) = (RosterName::shards(function.name())?, Instant::now());
         Ok(Self {
             shared,
-            sharded,
+            sharded: function,
             roster,
             epoch: now,
             held: HeldPosts::default(),
@@ -62,7 +61,6 @@ impl Member {
             next_at: now,
             is_leaving: false,
             has_left: false,
-            is_greeted: false,
             is_failing: false,
         })
     }
@@ -167,10 +165,12 @@ impl Member {
     pub(crate) fn answered(&mut self, sent: Instant, holding: &Holding) {
         let now = Instant::now();
         let times = (sent.duration_since(self.epoch), now.duration_since(self.epoch));
-        let before = self.held.shown().len();
+        let (before, is_first) = (self.held.shown().len(), self.held.heard().generation == 0);
         let changes = self.held.answered(times, self.lease(), holding.heard, &holding.posts);
         self.apply(changes, before);
-        self.greet();
+        if is_first {
+            self.greet();
+        }
         self.is_failing = false;
         let (interval, chance) = (self.lease() / BEATS_PER_LEASE, fastrand::f64());
         let usual = interval.mul_f64(USUAL_LEAST + (1.0 - USUAL_LEAST) * chance);
@@ -271,17 +271,14 @@ impl Member {
         }
     }
 
-    /// Says once that Redis has another count than the code.
-    fn greet(&mut self) {
-        if std::mem::replace(&mut self.is_greeted, true) {
-            return;
-        }
+    /// Says that Redis has another count than the code.
+    fn greet(&self) {
         let (count, asked) = (self.held.heard().count, self.sharded.options().shards);
         if count != asked {
             let name = self.sharded.name();
             let text = "Redis has another number of shards than the code, and it counts; to \
                         change it, call client.shards(name).set_count(number)";
-            log_event!(self.shared.log, WARN, name, count, asked, "{text}");
+            log_event!(self.shared.log, INFO, name, count, asked, "{text}");
         }
     }
 }

@@ -98,15 +98,7 @@ impl Broker {
         };
         let rest = reply.rest()?;
         let unexpected = || BrokerError::UnexpectedReply(format!("hold answered {rest:?}"));
-        let read = |words: &[String]| {
-            let stay = match words[2].as_str() {
-                "keep" => Stay::Keep,
-                "drop" => Stay::Drop,
-                _ => return None,
-            };
-            Some((words[0].parse().ok()?, words[1].parse().ok()?, stay))
-        };
-        let posts = rest.chunks_exact(3).map(|words| read(words).ok_or_else(unexpected));
+        let posts = rest.iter().map(|word| read_held(word).ok_or_else(unexpected));
         let posts = posts.collect::<Result<_, _>>()?;
         Ok(Holding { now_ms, next_expiry, soon, heard, posts })
     }
@@ -252,6 +244,18 @@ fn push_posts(call: &mut ScriptCall, posts: &[Granted]) {
 
 fn number(post: Option<u16>) -> String {
     post.map_or_else(|| "*".to_owned(), |post| post.to_string())
+}
+
+/// Reads `<post> <fence> <keep or drop>`.
+fn read_held(text: &str) -> Option<(Post, u64, Stay)> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [post, fence, stay] = words[..] else { return None };
+    let stay = match stay {
+        "keep" => Stay::Keep,
+        "drop" => Stay::Drop,
+        _ => return None,
+    };
+    Some((post.parse().ok()?, fence.parse().ok()?, stay))
 }
 
 /// Reads a post and `<worker> <fence> <keep or drop> <ms since when>`.

@@ -20,7 +20,7 @@ async fn only_the_holder_under_its_fence_gives_a_post_back(bench: Bench) {
     bench.assert_sound().await;
 }
 
-async fn a_member_that_still_holds_a_post_stays(bench: Bench) {
+async fn a_member_that_holds_a_post_stays(bench: Bench) {
     let mut one = RosterMember::new("w1", 2);
     bench.hold(0, &mut one).await;
     let (broker, roster) = (bench.at(1), bench.roster());
@@ -35,4 +35,4 @@ async fn a_member_that_still_holds_a_post_stays(bench: Bench) {
     assert_eq!(bench.names().await, ["generations", "meta"]);
 }
 
-on_both![only_the_holder_under_its_fence_gives_a_post_back, a_member_that_still_holds_a_post_stays,];
+on_both![only_the_holder_under_its_fence_gives_a_post_back, a_member_that_holds_a_post_stays,];

@@ -3,7 +3,11 @@
 mod common;
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -30,6 +34,26 @@ fn walker() -> Sharded {
             let rounds = shard.data::<Rounds>().ok_or("no rounds")?;
             page.iter().for_each(|_| rounds.note(&shard));
             shard.checkpoint(last).await?;
+            Ok(Round::Again)
+        }))
+    })
+}
+
+/// The numbers that a slow walk has seen.
+#[derive(Clone, Default)]
+struct Numbers(Arc<Mutex<Vec<u32>>>);
+
+/// Goes through the numbers from 1 to 120, one in a round.
+fn slow() -> Sharded {
+    sharded("slow", 4, Walk::Once, |mut shard| {
+        Ok(Box::pin(async move {
+            let after = shard.position::<u32>()?.unwrap_or(0);
+            let (index, count) = (u32::from(shard.index()), u32::from(shard.count()));
+            let next = (after + 1..=120).find(|n| n % count == index);
+            let Some(next) = next else { return Ok(Round::Idle) };
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            shard.data::<Numbers>().ok_or("no numbers")?.0.lock().unwrap().push(next);
+            shard.checkpoint(&next).await?;
             Ok(Round::Again)
         }))
     })
@@ -125,6 +149,26 @@ on_both! {
             rounds.all().len() == 80 && has_ended().await
         })
         .await;
+        worker.stop().await;
+    }
+
+    async fn a_new_count_in_the_middle_of_a_pass_misses_no_row(bench: Bench) {
+        let numbers = Numbers::default();
+        let worker = bench.worker().lease(LEASE).sharded(slow).data(numbers.clone());
+        let worker = bench.start(worker.data(Rounds::default()));
+        let seen = || numbers.0.lock().unwrap().clone();
+        eventually("the pass has begun", WITHIN, async || seen().len() >= 30).await;
+        let shards = bench.client.shards("slow");
+        shards.set_count(3).await.unwrap();
+        eventually("the pass ends", WITHIN, async || {
+            let look = shards.look().await.unwrap();
+            look.count == 3 && look.shards.iter().all(|shard| shard.has_ended)
+        })
+        .await;
+        let all = seen();
+        let different: BTreeSet<u32> = all.iter().copied().collect();
+        assert_eq!(different, (1..=120).collect());
+        assert!(all.len() < 200, "the new shards begin where all old ones were: {}", all.len());
         worker.stop().await;
     }
 

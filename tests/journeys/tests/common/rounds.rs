@@ -1,7 +1,7 @@
 //! Sharded functions for tests, and what their rounds have seen: [`Rounds`].
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -47,28 +47,16 @@ impl Rounds {
         self.seen.lock().unwrap().clear();
     }
 
-    /// Returns the last worker of each shard that has begun a round since the last clear.
-    pub fn holders(&self) -> BTreeMap<u16, &'static str> {
-        self.all().iter().map(|seen| (seen.index, seen.worker)).collect()
-    }
-
     /// Returns the numbers of the shards that were seen since the last clear.
     pub fn indexes(&self) -> BTreeSet<u16> {
         self.all().iter().map(|seen| seen.index).collect()
     }
 
-    /// Waits until these are the shards of the rounds from now on.
+    /// Waits until each of so many shards has begun a round from now on.
     pub async fn cover(&self, count: u16) {
         self.clear();
         eventually("each shard has a round", Duration::from_secs(20), async || {
-            let all = self.all();
-            all.iter().all(|seen| seen.count == count || seen.index < seen.count)
-                && all
-                    .iter()
-                    .filter(|seen| seen.count == count)
-                    .map(|seen| seen.index)
-                    .collect::<BTreeSet<_>>()
-                    == (0..count).collect()
+            self.indexes() == (0..count).collect()
         })
         .await;
     }
