@@ -202,8 +202,9 @@ async fn a_round_is_dropped_before_the_lease_ends_if_redis_does_not_answer() {
     let bench = Bench::at(&redis.url()).await;
     let stages = Stages::default();
     let lease = Duration::from_secs(2);
-    let worker = bench.worker().lease(lease).sharded(stubborn).data(stages.clone());
-    let worker = bench.start(worker.data(Rounds::default()));
+    let worker = bench.worker().lease(lease).shutdown_grace(Duration::from_millis(100));
+    let worker = worker.sharded(stubborn).data(stages.clone()).data(Rounds::default());
+    let worker = bench.start(worker);
     stages.began.wait_for(1).await;
     redis.pause();
     let paused_at = Instant::now();
