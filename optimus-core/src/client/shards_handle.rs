@@ -55,10 +55,10 @@ impl Client {
 }
 
 impl ShardsHandle {
-    /// Says who pauses and why, for people who [look](Self::look) later.
-    pub fn because(mut self, by: impl Into<String>, why: impl Into<String>) -> Self {
-        (self.by, self.why) = (by.into(), why.into());
-        self
+    /// Returns a handle that says who pauses and why, for people who [look](Self::look) later.
+    #[must_use = "it is the returned handle that says why"]
+    pub fn because(&self, by: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { by: by.into(), why: why.into(), ..self.clone() }
     }
 
     /// Sets how many shards there are, while workers run. Each holder ends its round and gives its

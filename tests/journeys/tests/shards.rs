@@ -86,7 +86,7 @@ on_both! {
         let worker = bench.start(serving(&bench, &rounds));
         rounds.cover(6).await;
         let shards = bench.client.shards("idle");
-        assert!(shards.clone().because("ann", "a repair").pause(2).await.unwrap());
+        assert!(shards.because("ann", "a repair").pause(2).await.unwrap());
         eventually("the shard is given back", WITHIN, async || {
             look(&bench).await.shards[2].holder.is_none()
         })

@@ -32,7 +32,9 @@ fn walker() -> Sharded {
             let page: Vec<u32> = (after + 1..=40).filter(|n| n % count == index).take(4).collect();
             let Some(last) = page.last() else { return Ok(Round::Idle) };
             let rounds = shard.data::<Rounds>().ok_or("no rounds")?;
-            page.iter().for_each(|_| rounds.note(&shard));
+            for _ in &page {
+                rounds.note(&shard);
+            }
             shard.checkpoint(last).await?;
             Ok(Round::Again)
         }))
