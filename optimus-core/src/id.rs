@@ -77,6 +77,16 @@ impl QueueName {
         Ok(Self(name.as_ref().into()))
     }
 
+    /// Returns the name of the slot of a dispenser, which no queue can have.
+    ///
+    /// # Errors
+    /// [`InvalidName`] unless the name could be that of a queue.
+    #[doc(hidden)]
+    pub fn of_dispenser(name: &str) -> Result<Self, InvalidName> {
+        validate_name(name)?;
+        Ok(Self(format!("@d.{name}").into()))
+    }
+
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0

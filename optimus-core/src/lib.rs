@@ -28,6 +28,8 @@ mod credentials;
 mod current_context;
 mod current_group;
 mod data;
+mod dispenser;
+mod dispenser_error;
 mod durability;
 mod each;
 mod erased_task;
@@ -93,14 +95,20 @@ pub use self::{
     call::Call,
     call_submit::{ErasedCall, Submit},
     client::{
-        CancelCall, Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, LaneHandle,
-        NAMESPACE_DEFAULT, Permit, Results, StepHandle, SubmitAllError, TaskHandle,
+        CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
+        LaneHandle, NAMESPACE_DEFAULT, Permit, Rebuild, Results, StepHandle, SubmitAllError,
+        TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
     current_group::CurrentGroup,
     data::{Data, DataKey},
+    dispenser::{
+        ASSIGNEE_BYTES_MAX, Added, AssignedRow, AssigneeRow, DispenserDetails, HELD_MAX, Held,
+        HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, OpenRow, Settled,
+    },
+    dispenser_error::{DispenserError, ONCE_BYTES_MAX},
     durability::Durability,
     each::Each,
     erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},

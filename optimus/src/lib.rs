@@ -107,6 +107,11 @@ pub use optimus_core::{
 };
 
 pub use optimus_core::{
+    ASSIGNEE_BYTES_MAX, Added, AssignedRow, AssigneeRow, Dispenser, DispenserDetails,
+    DispenserError, HELD_MAX, Held, HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, ONCE_BYTES_MAX,
+    OpenRow, Rebuild, Settled,
+};
+pub use optimus_core::{
     CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer, WidthAnswer,
 };
 pub use optimus_core::{CancelCall, LaneHandle};

@@ -55,6 +55,21 @@
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
+//! A dispenser has a slot of its own, `{<namespace>:@d.<name>:0}`, whose name no queue can have:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `dispenser` | hash | the last place, the open rebuild, the last one that was closed |
+//! | `pool` | zset | items by rank: since when they wait, minus a minute per priority |
+//! | `assignees` | zset | assignee by the ms when it is over unless it calls |
+//! | `bucket:<assignee>` | zset | the items of an assignee, by their ranks |
+//! | `holders` | hash | item → the ms at which its time is over, and its assignee |
+//! | `deadlines` | zset | item by that ms |
+//! | `returned` | hash | item → how often it came back, and who had it last |
+//! | `done:<hour>` | hash, expires | finished item → its assignee |
+//! | `seen:<rebuild>` | hash, expires | the items that a rebuild has listed |
+//! | `answer:<assignee>:<name>` | string, expires | an answer for a repeat of its request |
+//!
 //! In addition to the queues, `<namespace>:queues` is the set of their names.
 
 use crate::id::{QueueName, TaskId, WorkerId};

@@ -10,6 +10,7 @@ mod confirm;
 mod connection;
 mod dial;
 mod dial_error;
+mod dispenser;
 pub(crate) mod endpoint;
 mod error;
 mod explain;
@@ -55,6 +56,7 @@ pub use self::{
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     collect::Collected,
     completion_wait::{End, Ends, Returned},
+    dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes},
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},

@@ -19,11 +19,13 @@ pub enum Refusal {
     Duplicate,
     /// The task would wait for itself.
     Cycle,
+    /// The name of a kept answer was used for another request.
+    Reused,
 }
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
         (Self::Forgotten, "FORGOTTEN"),
@@ -32,6 +34,7 @@ impl Refusal {
         (Self::WrongState, "WRONG_STATE"),
         (Self::Duplicate, "DUPLICATE"),
         (Self::Cycle, "CYCLE"),
+        (Self::Reused, "REUSED"),
     ];
 
     /// Returns the refusal with this word, if there is one.

@@ -9,6 +9,7 @@ mod cancelling_member;
 mod completion_listener;
 mod confirmer;
 mod delivery;
+mod dispenser;
 mod flow_handle;
 mod gate_handle;
 mod group_handle;
@@ -21,6 +22,7 @@ mod part_ids;
 mod permit;
 mod prerequisite_asks;
 mod readahead;
+mod rebuild;
 mod remove_group;
 mod siblings;
 mod stuck_member;
@@ -41,6 +43,7 @@ use std::{
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     cancel_call::CancelCall,
+    dispenser::Dispenser,
     flow_handle::{FlowHandle, StepHandle},
     gate_handle::GateHandle,
     group_handle::GroupHandle,
@@ -48,6 +51,7 @@ pub use self::{
     lane_handle::LaneHandle,
     many_results::Results,
     permit::Permit,
+    rebuild::Rebuild,
     task_handle::TaskHandle,
 };
 use self::{

@@ -5,6 +5,7 @@
 pub(crate) mod bench;
 pub(crate) mod acts;
 pub(crate) mod after;
+pub(crate) mod dispensers;
 pub(crate) mod dump;
 pub(crate) mod gathers;
 pub(crate) mod jobs;

@@ -13,11 +13,12 @@ mod common;
 mod situations;
 mod world;
 mod world_after;
+mod world_dispenser;
 mod world_gathers;
 mod world_groups;
 mod world_limits;
 
-use common::{acts, after, bench, dump, gathers, jobs, lanes, limits};
+use common::{acts, after, bench, dispensers, dump, gathers, jobs, lanes, limits};
 
 mod after_cycle;
 mod after_elsewhere;
@@ -33,6 +34,9 @@ mod collect;
 mod complete;
 mod count;
 mod delete;
+mod dispenser_add;
+mod dispenser_assign;
+mod dispenser_done;
 mod fail;
 mod full_memory;
 mod gather;

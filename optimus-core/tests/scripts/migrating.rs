@@ -12,6 +12,7 @@ use crate::{
     dump::{Content, Dump},
     situations::SITUATIONS,
     world::World,
+    world_dispenser,
     wrong_type::{TEXTS, in_world, named_keys},
 };
 
@@ -68,7 +69,7 @@ fn filler(name: &str) -> Content {
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
-        | "busy:" | "gathers" => {
+        | "busy:" | "gathers" | "pool" | "assignees" | "deadlines" | "bucket:" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         // The mark of the last claim, which is not a task that the worker holds.
@@ -136,7 +137,8 @@ fn stores(
         "gathers",
     ];
     let of_limits = of_limits.into_iter().map(str::to_owned);
-    for name in of_tasks.chain(of_workers).chain(of_limits) {
+    let of_dispensers = world_dispenser::OTHER_KEYS.map(str::to_owned);
+    for name in of_tasks.chain(of_workers).chain(of_limits).chain(of_dispensers) {
         full.entry(name.clone()).or_insert_with(|| filler(&name));
     }
     let thin = full.iter().filter_map(|(name, content)| {

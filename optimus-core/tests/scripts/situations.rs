@@ -145,4 +145,17 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
     ("reask", &["all"]),
+    ("dispenser_add", &["dispensed, new", "dispensed, known", "dispensed, named"]),
+    (
+        "dispenser_assign",
+        &["dispensed, more", "dispensed, fewer", "dispensed, none", "dispensed, named"],
+    ),
+    ("dispenser_check", &["dispensed, ann", "dispensed, late"]),
+    ("dispenser_done", &["dispensed, all", "dispensed, lost", "dispensed, named"]),
+    ("dispenser_return", &["dispensed, all", "dispensed, named"]),
+    ("dispenser_rebuild", &["dispensed, begin", "dispensed, page", "dispensed, end"]),
+    (
+        "dispenser_peek",
+        &["dispensed, counts", "dispensed, open", "dispensed, assigned", "dispensed, assignees"],
+    ),
 ];

@@ -116,6 +116,24 @@ const DAMAGES_OF_GATHERS: &[(&str, &str)] = &[
     ("HSET $tries @gathers 1:0:0", "its record states"),
 ];
 
+/// Damages of a dispenser.
+const DAMAGES_OF_DISPENSERS: &[(&str, &str)] = &[
+    ("ZADD $pool 5 i6", "is held by ann, and in the pool"),
+    ("ZREM $bucket:ann i6", "whose bucket does not have it"),
+    ("HDEL $holders i6", "which does not hold it|has a deadline and no holder"),
+    ("HSET $holders i6 5:bob", "which does not hold it|`deadlines` has another time"),
+    ("HSET $holders i6 bob", "the holder of i6 is"),
+    ("ZADD $deadlines 5 i6", "`deadlines` has another time"),
+    ("ZREM $assignees ann", "the bucket of ann will never be over"),
+    ("HSET $returned i99 1", "is in no place|the return of i99"),
+    ("HDEL $dispenser rebuild", "is not open, and has a list"),
+];
+
+async fn each_damage_of_dispensers_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "dispensed").await;
+    each_of(&bench, &world, DAMAGES_OF_DISPENSERS).await;
+}
+
 async fn each_damage_of_gathers_is_found(bench: Bench) {
     let world = World::build_for(&bench, "gathered").await;
     each_of(&bench, &world, DAMAGES_OF_GATHERS).await;
@@ -146,4 +164,5 @@ on_both![
     each_damage_is_found,
     each_damage_of_limits_is_found,
     each_damage_of_gathers_is_found,
+    each_damage_of_dispensers_is_found,
 ];

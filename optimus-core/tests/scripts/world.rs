@@ -193,6 +193,9 @@ impl World {
         let broker = bench.at(if outage { NOW + 400_000 } else { NOW });
         let (queue, busy) = (&bench.queue, &self.busy);
         match script {
+            dispenser if dispenser.starts_with("dispenser_") => {
+                self.dispense_in(bench, script, situation).await
+            }
             "submit" => self.submit_in(bench, situation).await,
             "claim" => {
                 let want = if situation.ends_with("one") { 1 } else { 128 };

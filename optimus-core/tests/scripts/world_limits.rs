@@ -27,6 +27,9 @@ impl World {
                 broker.resize(&bench.queue, key, width).await.expect("no newer program");
             }
         }
+        if situation.starts_with("dispensed") {
+            world.dispense_some(bench).await;
+        }
         if situation.starts_with("gathered") {
             world.gather_some(bench).await;
         }

@@ -44,6 +44,13 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("apply", include_str!("../../lua/apply.lua")),
     ("relay", include_str!("../../lua/relay.lua")),
     ("reask", include_str!("../../lua/reask.lua")),
+    ("dispenser_add", include_str!("../../lua/dispenser_add.lua")),
+    ("dispenser_assign", include_str!("../../lua/dispenser_assign.lua")),
+    ("dispenser_check", include_str!("../../lua/dispenser_check.lua")),
+    ("dispenser_done", include_str!("../../lua/dispenser_done.lua")),
+    ("dispenser_return", include_str!("../../lua/dispenser_return.lua")),
+    ("dispenser_rebuild", include_str!("../../lua/dispenser_rebuild.lua")),
+    ("dispenser_peek", include_str!("../../lua/dispenser_peek.lua")),
 ];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
@@ -77,6 +84,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         "outbox" => "outbox:there".into(),
+        "bucket" => format!("bucket:{}", crate::world_dispenser::assignee_of(situation)),
         "group" => format!("group:{}", crate::world_groups::group_of(situation).stored()),
         other => other.into(),
     }
@@ -122,7 +130,7 @@ async fn notices_wrong_type(
     (script, situation): (&str, &str),
     key: &str,
 ) -> bool {
-    let is_text = ["biz:", "result:", "requeued:", "outcome:", "shut:"]
+    let is_text = ["biz:", "result:", "requeued:", "outcome:", "shut:", "answer:"]
         .iter()
         .any(|kind| key.starts_with(kind));
     let wrong = b"wrong".to_vec();
@@ -199,4 +207,11 @@ each_script![
     apply_applies_nothing = "apply",
     relay_removes_nothing = "relay",
     reask_asks_nothing = "reask",
+    dispenser_add_adds_nothing = "dispenser_add",
+    dispenser_assign_assigns_nothing = "dispenser_assign",
+    dispenser_check_renews_nothing = "dispenser_check",
+    dispenser_done_ends_nothing = "dispenser_done",
+    dispenser_return_returns_nothing = "dispenser_return",
+    dispenser_rebuild_removes_nothing = "dispenser_rebuild",
+    dispenser_peek_answers_nothing = "dispenser_peek",
 ];

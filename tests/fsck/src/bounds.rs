@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 61] = [
+const NAMES: [&str; 71] = [
     "meta",
     "tasks",
     "blobs",
@@ -66,6 +66,16 @@ const NAMES: [&str; 61] = [
     "wake",
     "wake:",
     "interrupt:",
+    "dispenser",
+    "pool",
+    "assignees",
+    "bucket:",
+    "holders",
+    "deadlines",
+    "returned",
+    "done:",
+    "seen:",
+    "answer:",
 ];
 
 /// The fields of `meta`.
@@ -118,6 +128,9 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "outcome:",
             "shut:",
             "ran:",
+            "done:",
+            "seen:",
+            "answer:",
         ];
         let passes =
             kinds.iter().any(|kind| name.starts_with(kind)) || (name.starts_with("biz:") && done());

@@ -5,6 +5,7 @@
 mod after;
 mod bounds;
 mod content;
+mod dispensers;
 mod gathers;
 mod groups;
 mod indexes;
@@ -32,6 +33,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         groups::check,
         limits::check,
         gathers::check,
+        dispensers::check,
         indexes::check,
         owners::check,
         bounds::check,
