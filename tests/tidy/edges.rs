@@ -15,6 +15,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-embedded", &[]),
     ("optimus-tasks-core", &["optimus-tasks-embedded"]),
     ("optimus-tasks-worker", &["optimus-tasks-core"]),
+    ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (
         "optimus-tasks",
@@ -48,7 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// An example uses only the crates that users have.
-const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
+const EXAMPLES_KNOW: &[&str] = &["optimus-tasks", "optimus-tasks-dispenser"];
 
 const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",
