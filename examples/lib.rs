@@ -25,6 +25,7 @@ pages! {
     Flows: "../docs/guides/flows.md",
     Limits: "../docs/guides/limits.md",
     Gather: "../docs/guides/gather.md",
+    Transactions: "../docs/guides/transactions.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",
     FromCelery: "../docs/guides/from-celery.md",
     FromBullmq: "../docs/guides/from-bullmq.md",

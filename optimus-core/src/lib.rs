@@ -73,6 +73,7 @@ mod retry;
 mod shared_interval;
 mod state;
 mod step;
+mod stored_call;
 mod submission;
 mod task;
 mod task_page;
@@ -146,7 +147,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::OwnClient,
+    client::{Deferral, OwnClient},
     context::AttemptFacts,
     credentials::AskCredentials,
     first_step::{Begins, First},

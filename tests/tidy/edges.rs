@@ -15,6 +15,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-embedded", &[]),
     ("optimus-tasks-core", &["optimus-tasks-embedded"]),
     ("optimus-tasks-worker", &["optimus-tasks-core"]),
+    ("optimus-tasks-sql", &["optimus-tasks-core"]),
+    ("optimus-transactions", &[]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (
         "optimus-tasks",
@@ -48,7 +50,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// An example uses only the crates that users have.
-const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
+const EXAMPLES_KNOW: &[&str] = &["optimus-tasks", "optimus-tasks-sql"];
 
 const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",

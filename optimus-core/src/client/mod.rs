@@ -8,6 +8,7 @@ mod cancel_members;
 mod cancelling_member;
 mod completion_listener;
 mod confirmer;
+mod deferral;
 mod delivery;
 mod flow_handle;
 mod gate_handle;
@@ -41,6 +42,7 @@ use std::{
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     cancel_call::CancelCall,
+    deferral::Deferral,
     flow_handle::{FlowHandle, StepHandle},
     gate_handle::GateHandle,
     group_handle::GroupHandle,
