@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{Client, RecordError, Submission};
 
-use crate::{
-    noted::id_of,
-    stream::StoredRow,
-};
+use crate::{noted::id_of, stream::StoredRow};
 
 /// A row that can be submitted.
 #[derive(Debug, Clone)]

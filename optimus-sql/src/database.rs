@@ -94,7 +94,9 @@ macro_rules! implement {
                         for (at, kind) in kinds.iter().enumerate() {
                             values.push(match kind {
                                 Kind::Int => row.try_get::<Option<i64>, _>(at)?.map(Value::Int),
-                                Kind::Text => row.try_get::<Option<String>, _>(at)?.map(Value::Text),
+                                Kind::Text => {
+                                    row.try_get::<Option<String>, _>(at)?.map(Value::Text)
+                                }
                                 Kind::Bytes => {
                                     row.try_get::<Option<Vec<u8>>, _>(at)?.map(Value::Bytes)
                                 }

@@ -88,6 +88,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
     fn the_number_of_a_call_shows_its_slot_and_grows_in_it() {
         let (few, many) = (ids(1), ids(1_000));
         for number in [0, 1, 15, 16, 17, 1 << 20, NUMBER_MAX - 16] {

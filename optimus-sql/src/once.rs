@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use optimus_core::{Context, Error as TaskError};
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::Pool;
@@ -11,11 +12,6 @@ use crate::{
     statement::{Kind, Statement, Value},
     transaction::{begin, commit, run},
 };
-
-/// The name of the fence below which the markers of a queue may be purged.
-fn floor_of(queue: &str) -> String {
-    format!("@once.{queue}")
-}
 
 /// What a handler does in a database, for [`Context`].
 pub trait Once {
@@ -46,17 +42,17 @@ pub trait Once {
     /// The error of the body. Converted: [`Error::Database`]; [`Error::Stale`] if a marker of this
     /// attempt may have been purged; [`Error::Task`] in a run of several gathered calls, because
     /// another run may have other calls.
-    fn once<DB, T, E, F, Fut>(
-        &self,
-        pool: &Pool<DB>,
+    fn once<'a, DB, T, E, F, Fut>(
+        &'a self,
+        pool: &'a Pool<DB>,
         body: F,
-    ) -> impl Future<Output = Result<T, E>>
+    ) -> BoxFuture<'a, Result<T, E>>
     where
         DB: OutboxDb,
-        T: Serialize + DeserializeOwned,
-        E: From<Error>,
-        F: FnOnce(Tx<DB>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        T: Serialize + DeserializeOwned + Send + 'a,
+        E: From<Error> + Send + 'a,
+        F: FnOnce(Tx<DB>) -> Fut + Send + 'a,
+        Fut: Future<Output = Result<T, E>> + Send + 'a,
     {
         self.once_part("", pool, body)
     }
@@ -66,47 +62,63 @@ pub trait Once {
     ///
     /// # Errors
     /// The errors of [`once`](Self::once).
-    fn once_part<DB, T, E, F, Fut>(
-        &self,
-        part: &str,
-        pool: &Pool<DB>,
+    fn once_part<'a, DB, T, E, F, Fut>(
+        &'a self,
+        part: &'a str,
+        pool: &'a Pool<DB>,
         body: F,
-    ) -> impl Future<Output = Result<T, E>>
+    ) -> BoxFuture<'a, Result<T, E>>
     where
         DB: OutboxDb,
-        T: Serialize + DeserializeOwned,
-        E: From<Error>,
-        F: FnOnce(Tx<DB>) -> Fut,
-        Fut: Future<Output = Result<T, E>>;
+        T: Serialize + DeserializeOwned + Send + 'a,
+        E: From<Error> + Send + 'a,
+        F: FnOnce(Tx<DB>) -> Fut + Send + 'a,
+        Fut: Future<Output = Result<T, E>> + Send + 'a;
 }
 
 impl Once for Context {
-    async fn once_part<DB, T, E, F, Fut>(
-        &self,
-        part: &str,
-        pool: &Pool<DB>,
+    fn once_part<'a, DB, T, E, F, Fut>(
+        &'a self,
+        part: &'a str,
+        pool: &'a Pool<DB>,
         body: F,
-    ) -> Result<T, E>
+    ) -> BoxFuture<'a, Result<T, E>>
     where
         DB: OutboxDb,
-        T: Serialize + DeserializeOwned,
-        E: From<Error>,
-        F: FnOnce(Tx<DB>) -> Fut,
-        Fut: Future<Output = Result<T, E>>,
+        T: Serialize + DeserializeOwned + Send + 'a,
+        E: From<Error> + Send + 'a,
+        F: FnOnce(Tx<DB>) -> Fut + Send + 'a,
+        Fut: Future<Output = Result<T, E>> + Send + 'a,
     {
-        let marker = Marker::of(self, part)?;
-        let mut tx = begin(pool).await?;
-        if !marker.insert::<DB>(&mut tx).await? {
-            let stored = marker.output::<DB>(&mut tx).await?;
-            tx.rollback().await.map_err(Error::from)?;
-            return Ok(serde_json::from_str(&stored).map_err(Error::from)?);
-        }
-        let (mut tx, returned) = run(tx, body).await?;
-        let output = serde_json::to_string(&returned).map_err(Error::from)?;
-        marker.complete::<DB>(&mut tx, output).await?;
-        commit(tx).await?;
-        Ok(returned)
+        Box::pin(apply_once(self, part, pool, body))
     }
+}
+
+async fn apply_once<DB, T, E, F, Fut>(
+    ctx: &Context,
+    part: &str,
+    pool: &Pool<DB>,
+    body: F,
+) -> Result<T, E>
+where
+    DB: OutboxDb,
+    T: Serialize + DeserializeOwned,
+    E: From<Error>,
+    F: FnOnce(Tx<DB>) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let marker = Marker::of(ctx, part)?;
+    let mut tx = begin(pool).await?;
+    if !marker.insert::<DB>(&mut tx).await? {
+        let stored = marker.output::<DB>(&mut tx).await?;
+        tx.rollback().await.map_err(Error::from)?;
+        return Ok(serde_json::from_str(&stored).map_err(Error::from)?);
+    }
+    let (mut tx, returned) = run(tx, body).await?;
+    let output = serde_json::to_string(&returned).map_err(Error::from)?;
+    marker.complete::<DB>(&mut tx, output).await?;
+    commit(tx).await?;
+    Ok(returned)
 }
 
 /// What shows that a part of a task was applied.
@@ -177,6 +189,11 @@ impl Marker {
     fn with_key(&self, statement: Statement) -> Statement {
         statement.with(&*self.queue).with(&*self.task).with(&*self.part)
     }
+}
+
+/// The name of the fence below which the markers of a queue may be purged.
+fn floor_of(queue: &str) -> String {
+    format!("@once.{queue}")
 }
 
 /// The most markers that one transaction of a purge deletes.

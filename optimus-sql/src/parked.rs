@@ -7,9 +7,10 @@ use optimus_core::TaskId;
 use sqlx::Pool;
 
 use crate::{
-    Error, OutboxDb, wakeup,
+    Error, OutboxDb,
     noted::id_of,
     statement::{Kind, Statement, Value},
+    wakeup,
 };
 
 /// The most rows of one call of [`list_parked`].

@@ -4,8 +4,9 @@ use optimus_core::{Client, Submission, Submit};
 use sqlx::Transaction;
 
 use crate::{
-    Error, OutboxDb, OutboxRow, Promised, wakeup,
+    Error, OutboxDb, OutboxRow, Promised,
     statement::{Statement, Value},
+    wakeup,
 };
 
 /// The limits of one insert of many rows.

@@ -11,11 +11,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use std::time::Duration;
 
 use crate::{
-    Error, OutboxDb, wakeup,
+    Error, OutboxDb,
     pace::Pace,
     push::Pusher,
     stream::Stream,
     turn::{STANDBY, Turn, Turner},
+    wakeup,
 };
 
 /// How long a relay that stops may take for its last turn.

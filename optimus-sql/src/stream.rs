@@ -20,10 +20,6 @@ pub(crate) const ROWS_MAX: usize = 1_000;
 /// The most bytes of a batch of several rows.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long a transaction of a relay may stand still. Without a limit, a frozen process would keep
-/// the row of the stream locked for all others.
-const STANDS_MAX: Duration = Duration::from_secs(30);
-
 /// The connection of a relay. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {
     connection: DB::Connection,
@@ -44,12 +40,10 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Takes a connection out of the pool, and creates the row of the stream.
     pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
         let mut connection = pool.acquire().await?.detach();
-        let limit_s = STANDS_MAX.as_secs();
+        // A transaction may stand still for 30 s. Without a limit, a frozen process would keep the
+        // row of the stream locked for all others.
         let settings = match DB::DIALECT {
-            Dialect::Postgres => {
-                debug_assert_eq!(limit_s, 30);
-                "SET idle_in_transaction_session_timeout = '30s'"
-            }
+            Dialect::Postgres => "SET idle_in_transaction_session_timeout = '30s'",
             // Without gaps that are locked, writers never wait for a relay.
             Dialect::MySql => {
                 "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET wait_timeout = 30"
@@ -151,9 +145,8 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Reads these rows, if they are still there.
     pub(crate) async fn rows_of(&mut self, seqs: &[i64]) -> Result<Vec<StoredRow>, Error> {
         let now = DB::DIALECT.now_ms();
-        let select = format!(
-            "SELECT seq, queue, id, body, {now} - at_ms AS age FROM optimus_outbox WHERE "
-        );
+        let select =
+            format!("SELECT seq, queue, id, body, {now} - at_ms AS age FROM optimus_outbox WHERE ");
         let select = DB::DIALECT.one_of(Statement::new(select), "seq", seqs);
         self.rows(select.add(" ORDER BY seq")).await
     }
@@ -176,7 +169,8 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Puts a row aside with the reason.
     pub(crate) async fn park(&mut self, seq: i64, why: &str) -> Result<(), Error> {
         let now = DB::DIALECT.now_ms();
-        let update = format!("UPDATE optimus_outbox SET parked_ms = {now}, error = ? WHERE seq = ?");
+        let update =
+            format!("UPDATE optimus_outbox SET parked_ms = {now}, error = ? WHERE seq = ?");
         self.run(Statement::new(update).with(why).with(seq)).await?;
         Ok(())
     }

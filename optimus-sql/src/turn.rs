@@ -151,9 +151,7 @@ impl<DB: OutboxDb> Turner<DB> {
             return false;
         }
         match &self.others {
-            Some((epoch, number, since))
-                if *epoch == found.epoch && *number == found.number =>
-            {
+            Some((epoch, number, since)) if *epoch == found.epoch && *number == found.number => {
                 since.elapsed() < STANDBY
             }
             _ => {

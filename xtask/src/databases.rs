@@ -14,7 +14,7 @@ pub(crate) fn find_or_install() -> anyhow::Result<()> {
     if find_postgres("initdb").is_none() {
         install::postgres().context("install the package postgresql")?;
     }
-    if find_mariadb("mariadb-install-db").is_none() {
+    if find_mariadb("mariadb-install-db").is_none() || find_mariadb("my_print_defaults").is_none() {
         install::mariadb().context("install the package mariadb-server")?;
     }
     for (program, found) in [

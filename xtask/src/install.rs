@@ -21,7 +21,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 # An unreachable source may not matter. If it does, the installation reports it.
 apt-get -o DPkg::Lock::Timeout=300 update || true
-apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$1"
+# Several packages are words of one text.
+apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $1
 "#;
 
 const APT_FAKETIME: &str = r"
@@ -56,7 +57,7 @@ const MANAGERS: [Manager; 4] = [
         program: "apt-get",
         server: APT_SERVER,
         postgres: "postgresql",
-        mariadb: "mariadb-server-core",
+        mariadb: "mariadb-server-core mariadb-client-core",
         redis: "redis-server",
         faketime: APT_FAKETIME,
         pip: APT_PIP,
@@ -140,10 +141,7 @@ pub(crate) fn pip() -> anyhow::Result<()> {
 }
 
 /// Runs a script with its argument.
-fn install(
-    what: &str,
-    script: fn(&Manager) -> (&'static str, &'static str),
-) -> anyhow::Result<()> {
+fn install(what: &str, script: fn(&Manager) -> (&'static str, &'static str)) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
         bail!("found no supported package manager (apt-get, dnf, apk, brew)");
     };

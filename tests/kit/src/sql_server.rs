@@ -79,7 +79,7 @@ impl PostgresServer {
         for setting in ["listen_addresses=", "fsync=off", "max_connections=300"] {
             command.args(["-c", setting]);
         }
-        let process = start(&mut command, folder.path(), ".s.PGSQL.5432");
+        let process = start(&mut command, folder.path(), "ready to accept connections");
         Self { _process: process, folder }
     }
 
@@ -110,7 +110,7 @@ impl MariaDbServer {
         command.arg(format!("--pid-file={}", folder.path().join("db.pid").display()));
         command.args(["--skip-networking", "--max-connections=300"]);
         command.arg("--innodb-flush-log-at-trx-commit=0");
-        let process = start(&mut command, folder.path(), "db.sock");
+        let process = start(&mut command, folder.path(), "ready for connections");
         Self { _process: process, folder }
     }
 
@@ -170,24 +170,26 @@ fn guarded(program: &Path, leftovers: &Path) -> Command {
 fn run(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?} ended with {}: {text}", output.status);
+    let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{command:?} ended with {}: {texts:?}", output.status);
 }
 
-/// Starts a server and waits until its socket accepts connections.
-fn start(command: &mut Command, folder: &Path, socket: &str) -> ChildGuard {
+/// Starts a server and waits until its log says that it is ready. Its socket accepts connections
+/// earlier.
+fn start(command: &mut Command, folder: &Path, ready: &str) -> ChildGuard {
     let log = folder.join("server.log");
     let file = fs::File::create(&log).expect("the folder is writable");
     command.stdout(Stdio::null()).stderr(file);
     let mut process = ChildGuard::spawn(command).expect("a shell");
-    let (socket, deadline) = (folder.join(socket), Instant::now() + START_WITHIN);
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-        let has_ended = !matches!(process.try_wait(), Ok(None));
-        if has_ended || Instant::now() > deadline {
-            let log = fs::read_to_string(&log).unwrap_or_default();
-            panic!("{command:?} did not start; its log:\n{log}");
+    let deadline = Instant::now() + START_WITHIN;
+    loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        if text.contains(ready) {
+            return process;
         }
+        let has_ended = !matches!(process.try_wait(), Ok(None));
+        let is_late = Instant::now() > deadline;
+        assert!(!has_ended && !is_late, "{command:?} did not start; its log:\n{text}");
         thread::sleep(Duration::from_millis(5));
     }
-    process
 }

@@ -77,17 +77,18 @@ async fn a_batch_that_was_noted_and_not_pushed_is_pushed_by_the_next_relay<DB: T
 async fn a_batch_that_was_pushed_and_not_deleted_is_not_pushed_twice<DB: TestDb>(setup: Setup<DB>) {
     let seen = Seen::default();
     let _worker = setup.start_worker(&seen);
-    commit(&setup, 0..3).await;
-    let server = setup.redis.clone();
-    let proxy = FaultProxy::start(&server).await;
+    let proxy = FaultProxy::start(&setup.redis).await;
     let client = connect(&proxy.url(), &setup.namespace).await;
-    // Replies do not arrive, so the relay pushes and never deletes.
     let relay = setup.relay_of(&client).await;
+    commit(&setup, 0..1).await;
+    ran(&setup, &seen, 1).await;
+    // Replies do not arrive any more, so the relay pushes and does not delete.
     proxy.black_hole(Way::Down);
-    seen.has(3).await;
+    commit(&setup, 1..4).await;
+    seen.has(2).await;
     relay.kill();
     let next = setup.start_relay().await;
-    ran(&setup, &seen, 3).await;
+    ran(&setup, &seen, 4).await;
     next.stop().await;
 }
 

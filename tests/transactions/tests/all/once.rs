@@ -54,7 +54,7 @@ async fn effect<DB: TestDb>(tx: &mut Transaction<'static, DB>) -> Result<i64, Er
 }
 
 /// A body that only adds an effect.
-async fn applied<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
+async fn add_effect<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
     effect(&mut tx).await
 }
 
@@ -62,7 +62,7 @@ async fn a_repeated_attempt_returns_the_stored_output<DB: TestDb>(setup: Setup<D
     setup.sql(TABLE).await;
     let id = task();
     for fence in 1..4 {
-        let output: Result<i64, Error> = attempt(&id, fence).once(&setup.pool, applied).await;
+        let output: Result<i64, Error> = attempt(&id, fence).once(&setup.pool, add_effect).await;
         assert_eq!(output.unwrap(), 7);
     }
     let other: Result<String, Error> =
@@ -82,7 +82,7 @@ async fn a_body_that_fails_leaves_nothing<DB: TestDb>(setup: Setup<DB>) {
         .await;
     assert_eq!(failed.unwrap_err().to_string(), "declined");
     assert_eq!(effects(&setup).await, 0);
-    let output: Result<i64, Error> = attempt(&id, 2).once(&setup.pool, applied).await;
+    let output: Result<i64, Error> = attempt(&id, 2).once(&setup.pool, add_effect).await;
     assert_eq!((output.unwrap(), effects(&setup).await), (7, 1));
 }
 
@@ -91,12 +91,12 @@ async fn parts_of_a_handler_are_applied_once_each<DB: TestDb>(setup: Setup<DB>) 
     let ctx = attempt(&task(), 1);
     for _ in 0..2 {
         for part in ["reserve", "pay"] {
-            let done: Result<i64, Error> = ctx.once_part(part, &setup.pool, applied).await;
+            let done: Result<i64, Error> = ctx.once_part(part, &setup.pool, add_effect).await;
             done.unwrap();
         }
     }
     assert_eq!(effects(&setup).await, 2);
-    let refused: Result<i64, Error> = ctx.once_part("a b", &setup.pool, applied).await;
+    let refused: Result<i64, Error> = ctx.once_part("a b", &setup.pool, add_effect).await;
     assert!(refused.unwrap_err().to_string().contains("a part of `once`"));
 }
 
@@ -144,17 +144,17 @@ async fn follow_ups_are_committed_with_the_effects<DB: TestDb>(setup: Setup<DB>)
 async fn a_frozen_attempt_applies_nothing_after_a_purge<DB: TestDb>(setup: Setup<DB>) {
     setup.sql(TABLE).await;
     let id = task();
-    let applied: Result<i64, Error> = attempt(&id, 5).once(&setup.pool, applied).await;
+    let applied: Result<i64, Error> = attempt(&id, 5).once(&setup.pool, add_effect).await;
     applied.unwrap();
     assert_eq!(purge_once(&setup.pool, Duration::from_secs(3600)).await.unwrap(), 0);
     setup.sql("UPDATE optimus_once SET at_ms = at_ms - 7200000").await;
     assert_eq!(purge_once(&setup.pool, Duration::from_secs(3600)).await.unwrap(), 1);
     for fence in [4, 5] {
-        let late: Result<i64, Error> = attempt(&id, fence).once(&setup.pool, applied).await;
+        let late: Result<i64, Error> = attempt(&id, fence).once(&setup.pool, add_effect).await;
         assert!(late.unwrap_err().is_stale());
     }
     assert_eq!(effects(&setup).await, 1);
-    let other: Result<i64, Error> = attempt(&task(), 6).once(&setup.pool, applied).await;
+    let other: Result<i64, Error> = attempt(&task(), 6).once(&setup.pool, add_effect).await;
     assert_eq!((other.unwrap(), effects(&setup).await), (7, 2));
 }
 
@@ -194,7 +194,9 @@ mod killed {
     macro_rules! apply {
         ($name:ident, $db:ty, $test:ident, $task:literal) => {
             #[derive(Serialize, Deserialize)]
-            struct $name(i64);
+            struct $name {
+                number: i64,
+            }
 
             impl Task for $name {
                 const NAME: &'static str = $task;
@@ -207,8 +209,8 @@ mod killed {
                 async fn run(self, ctx: Context) -> Result<i64, BoxError> {
                     let pool: Pool<$db> = ctx.data().ok_or("no data")?;
                     ctx.once(&pool, async |mut tx| {
-                        sqlx::query(insert::<$db>()).bind(self.0).execute(&mut **tx).await?;
-                        Ok::<_, BoxError>(self.0)
+                        sqlx::query(insert::<$db>()).bind(self.number).execute(&mut **tx).await?;
+                        Ok::<_, BoxError>(self.number)
                     })
                     .await
                 }
@@ -218,7 +220,7 @@ mod killed {
             async fn $test() {
                 let setup = Setup::<$db>::start().await;
                 setup.sql(TABLE).await;
-                let calls = (0..COUNT).map(|number| $name(number).call());
+                let calls = (0..COUNT).map(|number| $name { number }.call());
                 let handles = setup.client.submit_all(calls).await.unwrap();
                 let ended = AtomicBool::new(false);
                 let rounds = AtomicU32::new(0);

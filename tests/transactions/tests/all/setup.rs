@@ -41,11 +41,6 @@ impl<DB: TestDb> Setup<DB> {
         setup
     }
 
-    /// On a Redis that the test may disturb.
-    pub async fn on_server(server: &RedisServer) -> Self {
-        Self::on(&server.url()).await
-    }
-
     pub async fn on(redis: &str) -> Self {
         let namespace = namespace();
         let (database, folder) = DB::create(&namespace).await;
