@@ -1,3 +1,5 @@
+//! Tests of calls that are stored as bytes.
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

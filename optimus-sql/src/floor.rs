@@ -49,9 +49,9 @@ impl Floor {
     /// known that all visible rows before it were read, if any.
     ///
     /// Each transaction takes its own number before it draws a `seq`. So those with rows below a
-    /// mark have lower numbers than any transaction that takes its number after the mark's read. Once
-    /// all of them have ended, one more read finds the last of their rows, and then the mark is the
-    /// floor.
+    /// mark have lower numbers than any transaction that takes its number after the mark's read.
+    /// Once all of them have ended, one more read finds the last of their rows, and then the mark
+    /// is the floor.
     pub(crate) fn learn(&mut self, horizon: Horizon, read_up_to: Option<i64>) {
         let is_over = |mark: &Mark| mark.xact.is_some_and(|xact| horizon.ended_below >= xact);
         while let Some(mark) = self.marks.front().filter(|mark| is_over(mark)) {

@@ -24,8 +24,8 @@ pub trait Guard {
     /// The guard is held until the transaction ends, so two attempts never write at once.
     ///
     /// # Errors
-    /// [`Error::Stale`] if a later attempt has passed: roll back and stop. [`Error::Task`] for a key
-    /// that is empty, too long or begins with `@`. [`Error::Database`].
+    /// [`Error::Stale`] if a later attempt has passed: roll back and stop. [`Error::Task`] for a
+    /// key that is empty, too long or begins with `@`. [`Error::Database`].
     fn guard<DB: OutboxDb>(
         &self,
         tx: &mut Transaction<'_, DB>,

@@ -63,7 +63,10 @@ impl Pusher {
         };
         match self.submit(&batch).await {
             Ok(submitted) => {
-                self.follow(&share.queue, submitted.posted).await;
+                self.announce(&share.queue).await;
+                if submitted.posted {
+                    self.client.carry_asks(&share.queue).await;
+                }
                 Pushed::Done(refused(calls, submitted.receipts))
             }
             Err(BrokerError::Refused(Refusal::Forgotten, _)) => Pushed::Forgotten,
@@ -83,15 +86,12 @@ impl Pusher {
         Broker::read_submit(batch.queue, batch.tasks.len(), answer)
     }
 
-    /// Does what follows a submit. It is safe to repeat, and workers do some of it, too.
-    async fn follow(&self, queue: &QueueName, posted: bool) {
-        let is_known = |at: &Instant| at.elapsed() < ANNOUNCE_EVERY;
-        let known = self.lock().get(queue).is_some_and(is_known);
-        if !known && self.broker.announce(queue).await.is_ok() {
+    /// Makes a queue known to inspectors. If that fails, the next push does it.
+    async fn announce(&self, queue: &QueueName) {
+        let is_recent = |at: &Instant| at.elapsed() < ANNOUNCE_EVERY;
+        let is_known = self.lock().get(queue).is_some_and(is_recent);
+        if !is_known && self.broker.announce(queue).await.is_ok() {
             self.lock().insert(queue.clone(), Instant::now());
-        }
-        if posted {
-            self.client.carry_asks(queue).await;
         }
     }
 

@@ -30,6 +30,8 @@ async fn relay_of<DB: TestDb>() {
 macro_rules! storms {
     ($($module:ident: $db:path),*) => { $(
         mod $module {
+            const RELAY: &str = concat!("storm::", stringify!($module), "::relay");
+
             #[tokio::test]
             #[ignore = "it is the child process of a storm"]
             async fn relay() {
@@ -38,13 +40,13 @@ macro_rules! storms {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn killed_relays_lose_nothing_and_repeat_nothing() {
-                super::storm::<$db>(concat!("storm::", stringify!($module), "::relay"), 40).await;
+                super::storm::<$db>(RELAY, 40).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             #[ignore = "it takes minutes"]
             async fn a_thousand_killed_relays_lose_nothing_and_repeat_nothing() {
-                super::storm::<$db>(concat!("storm::", stringify!($module), "::relay"), 1_000).await;
+                super::storm::<$db>(RELAY, 1_000).await;
             }
         }
     )* };
