@@ -9,8 +9,8 @@ use crate::Error;
 ///
 /// **There is a gap**: if the process ends between the commit and [`submit`](Self::submit), or if
 /// Redis is away then, the calls are lost although the transaction is committed. Use it for work
-/// that may be lost, such as refreshing a cache. [`perform_in_tx`](crate::PerformInTx::perform_in_tx) has no
-/// gap.
+/// that may be lost, such as refreshing a cache.
+/// [`perform_in_tx`](crate::PerformInTx::perform_in_tx) has no gap.
 #[derive(Debug, Default)]
 #[must_use = "nothing is submitted until `submit` is called after the commit"]
 pub struct AfterCommit(Vec<ErasedCall>);
