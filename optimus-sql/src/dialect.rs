@@ -1,6 +1,6 @@
 //! The differences between the databases: [`Dialect`].
 
-use crate::statement::{Statement, Value};
+use crate::statement::Statement;
 
 /// The SQL of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,16 +101,6 @@ impl Dialect {
             Self::MySql => statement.add(&format!("{column} IN ({list})")).once_only(),
         }
     }
-
-    /// Adds a condition that a column is none of these texts.
-    pub(crate) fn none_of(self, statement: Statement, column: &str, texts: &[&str]) -> Statement {
-        if texts.is_empty() {
-            return statement;
-        }
-        let holes = vec!["?"; texts.len()].join(", ");
-        let statement = statement.add(&format!(" AND {column} NOT IN ({holes})"));
-        texts.iter().fold(statement, |statement, text| statement.with(Value::from(*text)))
-    }
 }
 
 #[cfg(test)]
@@ -129,7 +119,7 @@ mod tests {
     fn numbers_and_texts_are_parameters_where_the_statement_is_kept() {
         let of = |dialect: Dialect| {
             let statement = dialect.one_of(Statement::new("x WHERE "), "seq", &[3, 9]);
-            dialect.none_of(statement, "queue", &["a", "b"])
+            statement.none_of("queue", &["a", "b"])
         };
         let postgres = of(Dialect::Postgres);
         assert_eq!(

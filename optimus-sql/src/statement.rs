@@ -50,6 +50,16 @@ impl Statement {
         self
     }
 
+    /// Adds a condition that a column is none of these texts.
+    pub(crate) fn none_of(self, column: &str, texts: &[&str]) -> Self {
+        if texts.is_empty() {
+            return self;
+        }
+        let holes = vec!["?"; texts.len()].join(", ");
+        let statement = self.add(&format!(" AND {column} NOT IN ({holes})"));
+        texts.iter().fold(statement, |statement, text| statement.with(*text))
+    }
+
     pub(crate) fn once_only(mut self) -> Self {
         self.is_kept = false;
         self
@@ -62,8 +72,10 @@ impl Statement {
         }
         let mut parts = self.sql.split('?');
         let mut text = parts.next().unwrap_or_default().to_owned();
-        for (number, part) in (1..).zip(parts) {
-            text.push_str(&format!("${number}{part}"));
+        for (number, part) in (1_u32..).zip(parts) {
+            text.push('$');
+            text.push_str(&number.to_string());
+            text.push_str(part);
         }
         text
     }

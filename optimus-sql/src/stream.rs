@@ -115,7 +115,7 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Returns whether a row waits that belongs to none of these queues.
     pub(crate) async fn has_rows(&mut self, above: i64, but: &[&str]) -> Result<bool, Error> {
         let select = "SELECT seq FROM optimus_outbox WHERE seq > ? AND parked_ms IS NULL";
-        let select = DB::DIALECT.none_of(Statement::new(select).with(above), "queue", but);
+        let select = Statement::new(select).with(above).none_of("queue", but);
         let select = select.add(" ORDER BY seq LIMIT 1");
         Ok(!self.read(select, &[Kind::Int]).await?.is_empty())
     }
@@ -134,7 +134,7 @@ impl<DB: OutboxDb> Stream<DB> {
              SELECT seq, queue, id, body, at_ms FROM optimus_outbox \
              WHERE seq > ? AND parked_ms IS NULL"
         );
-        let select = DB::DIALECT.none_of(Statement::new(select).with(above), "queue", but);
+        let select = Statement::new(select).with(above).none_of("queue", but);
         let select = select.add(&format!(
             " ORDER BY seq LIMIT {ROWS_MAX}) AS first_rows) AS summed \
              WHERE total <= {BYTES_MAX} OR total = LENGTH(body) ORDER BY seq"

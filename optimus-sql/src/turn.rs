@@ -186,13 +186,13 @@ impl<DB: OutboxDb> Turner<DB> {
 /// Sends all shares at once. Returns what is to be done about them, and why some wait.
 async fn push_all(pusher: &Pusher, loaded: &Loaded, noted: &Noted) -> (Plan, Option<String>) {
     let ledger = noted.ledger();
-    let pushes = noted.shares.iter().map(|share| {
+    let sends = noted.shares.iter().map(|share| {
         let calls = loaded.get(&share.queue).map_or(&[][..], Vec::as_slice);
         let ledger = &ledger;
         async move { (share, calls, push_one(pusher, ledger, share, calls).await) }
     });
     let (mut plan, mut stuck) = (Plan::default(), None);
-    for (share, calls, pushed) in join_all(pushes).await {
+    for (share, calls, pushed) in join_all(sends).await {
         match pushed {
             Pushed::Done(refused) => {
                 let is_refused = |seq: &i64| refused.iter().any(|(bad, _)| bad == seq);
@@ -230,11 +230,10 @@ async fn push_one(pusher: &Pusher, ledger: &str, share: &Share, calls: &[StoredC
 
 /// Finds the call that Redis refuses: half of the calls are sent next, and one alone is put aside.
 fn refuse(plan: &mut Plan, share: &Share, calls: &[StoredCall], why: String) {
-    match calls {
-        [one] => plan.parked.push((one.seq, why)),
-        _ => {
-            let half = calls[..calls.len() / 2].to_vec();
-            plan.again.insert(share.queue.clone(), half);
-        }
+    if let [one] = calls {
+        plan.parked.push((one.seq, why));
+    } else {
+        let half = calls[..calls.len() / 2].to_vec();
+        plan.again.insert(share.queue.clone(), half);
     }
 }

@@ -116,7 +116,7 @@ async fn a_handle_waits_from_before_the_commit_to_the_result<DB: TestDb>(setup: 
     assert!(problem.unwrap_err().is_timeout(), "no relay runs yet");
     let relay = setup.start_relay().await;
     assert_eq!(waits.await.unwrap().unwrap(), 8);
-    let later = setup.client.scope(promised.result_within(SOON)).await;
+    let later = Box::pin(setup.client.scope(promised.result_within(SOON))).await;
     assert_eq!(later.unwrap(), 8);
     relay.stop().await;
 }

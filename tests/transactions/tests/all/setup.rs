@@ -36,9 +36,8 @@ impl<DB: TestDb> Setup<DB> {
     /// On the shared Redis.
     pub async fn start() -> Self {
         let shared = shared_redis();
-        let mut setup = Self::on(shared.url()).await;
-        setup._shared = Some(shared);
-        setup
+        let url = shared.url().to_owned();
+        Self { _shared: Some(shared), ..Self::on(&url).await }
     }
 
     pub async fn on(redis: &str) -> Self {
@@ -102,7 +101,7 @@ impl<DB: TestDb> Setup<DB> {
 
     /// Starts a worker that runs one task at a time, so that tasks run in the order of the queue.
     pub fn start_worker(&self, seen: &Seen) -> RunningWorker {
-        self.run(self.worker(seen).concurrency(1))
+        run_worker(self.worker(seen).concurrency(1))
     }
 
     pub fn worker(&self, seen: &Seen) -> WorkerBuilder {
@@ -114,18 +113,6 @@ impl<DB: TestDb> Setup<DB> {
             .data(seen.clone())
             .poll(Duration::from_millis(50))
             .quiet()
-    }
-
-    pub fn run(&self, builder: WorkerBuilder) -> RunningWorker {
-        let (stop, stopped) = oneshot::channel::<()>();
-        let worker = builder.build().unwrap();
-        let ended = tokio::spawn(async move {
-            tokio::select! {
-                ended = worker.run() => ended.unwrap(),
-                _ = stopped => {}
-            }
-        });
-        RunningWorker { ended, _stop: stop }
     }
 
     /// Runs statements.
@@ -167,6 +154,18 @@ impl Drop for DoomedRelay {
 
 pub async fn connect(redis: &str, namespace: &str) -> Client {
     Client::builder(redis).namespace(namespace).connect().await.unwrap()
+}
+
+pub fn run_worker(builder: WorkerBuilder) -> RunningWorker {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let worker = builder.build().unwrap();
+    let ended = tokio::spawn(async move {
+        tokio::select! {
+            ended = worker.run() => ended.unwrap(),
+            _ = stopped => {}
+        }
+    });
+    RunningWorker { ended, _stop: stop }
 }
 
 pub struct RunningWorker {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::{
     databases::TestDb,
-    setup::{Seen, Setup, note},
+    setup::{Seen, Setup, note, run_worker},
 };
 
 const ROWS: u32 = 100_000;
@@ -74,7 +74,7 @@ async fn time_from_commit_to_start<DB: TestDb>() {
     let setup = Setup::<DB>::start().await;
     let began = Began(Arc::new(Mutex::new(vec![None; SINGLE as usize])));
     let worker = setup.worker(&Seen::default()).task_type::<Timed>().data(began.clone());
-    let (_worker, relay) = (setup.run(worker), setup.start_relay().await);
+    let (_worker, relay) = (run_worker(worker), setup.start_relay().await);
     let mut committed = Vec::new();
     for number in 0..SINGLE as usize {
         let mut tx = setup.pool.begin().await.unwrap();
