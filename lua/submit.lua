@@ -53,6 +53,7 @@ local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
 local SHORT, STEP = 16, 64
 -- The bytes of `%` and `@`.
 local GATE_MARK, LANE_MARK = 37, 64
+local ONE_LANE = '@1:1;1'
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 -- Arithmetic with a text costs Redis half of `tonumber`.
@@ -84,10 +85,12 @@ if last ~= since and answered then
     return { 'FORGOTTEN' }
   end
 end
--- A submit of one task needs no lists and no functions if the task is plain, or has limits alone.
-local is_gated = not plain and count == 1 and options == 1 and not priority
-  and string.byte(ARGV[first_option]) == GATE_MARK
-local one = (plain and count == 1 or is_gated) and first_id
+-- A submit of one task needs no lists and no functions if the task is plain, or has limits alone, or
+-- is in a lane of one permit.
+local is_short = not plain and count == 1 and not priority
+local is_gated = is_short and options == 1 and string.byte(ARGV[first_option]) == GATE_MARK
+local is_laned = is_short and options == 2 and ARGV[first_option] == ONE_LANE
+local one = (plain and count == 1 or is_gated or is_laned) and first_id
 local lost, now_ms, whole, append, seldom, laned, gated, waiting
 if not one or last < since then
   now_ms, whole, append, seldom, laned, gated, waiting = rare()
@@ -103,7 +106,8 @@ if not (plain or one) or length <= SHORT or (length + count) % STEP < count then
 end
 -- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
 -- older than others. An id that the program has chosen may contain any time.
-local second = now_override == '' and redis.call('TIME')[1] or string.sub(now_override, 1, -4)
+local time = now_override == '' and redis.call('TIME')
+local second = time and time[1] or string.sub(now_override, 1, -4)
 local clocks_agree, now = second == string.sub(here, 1, -4), nil
 if priority or not clocks_agree then
   if not seldom then
@@ -123,7 +127,27 @@ if one and is_gated then
     one = nil
   end
 end
-if is_gated and not one then
+-- The lane of the only task: its name and key, how many tasks it has; the place of this one and the
+-- count of blocked tasks, if it must wait.
+local base, lane_name, lane, lane_size, place, blocked
+if one and is_laned then
+  base, lane_name = string.sub(tasks, 1, -6), ARGV[first_option + 1]
+  local facts = redis.call('HMGET', base .. 'meta', 'widest', 'places', 'blocked', 'needs')
+  -- The queue must have had lanes, all of one permit each.
+  one = facts[4] and not facts[1] and one
+  lane = one and base .. 'lane:' .. lane_name
+  lane_size = one and redis.call('ZCARD', lane) or 0
+  if lane_size > 0 then
+    place = string.format('%d', (facts[2] or 0) + 1)
+    blocked = string.format('%d', (facts[3] or 0) + 1)
+  end
+  if lane_size == 1 then
+    redis.call('ZCARD', base .. 'lanes')
+    local ms = time and time[1] * 1000 + math.floor(time[2] / 1000) or now_override
+    now = string.format('%d', ms)
+  end
+end
+if (is_gated or is_laned) and not one then
   redis.call('LLEN', wake)
 end
 if not one and not seldom then
@@ -209,7 +233,15 @@ redis.call('HSET', ledger, slot, answer)
 if lost then
   redis.call('HSET', ledger, 'lost' .. slot, lost)
 end
-if one then
+if lane then
+  redis.call('ZADD', lane, place or '-1', one)
+end
+if place then
+  if lane_size == 1 then
+    redis.call('ZADD', base .. 'lanes', 'NX', now, lane_name)
+  end
+  redis.call('HSET', base .. 'meta', 'places', place, 'blocked', blocked)
+elseif one then
   redis.call('RPUSH', ready, one)
   if not is_woken then
     redis.call('RPUSH', wake, '1')

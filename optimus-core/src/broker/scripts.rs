@@ -132,7 +132,7 @@ scripts! {
     { ["clock", "report"]
         permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
         laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
-            -> "leave_lanes, pass_permits, write_moves"
+            -> "read_left, write_left"
         counting ["key_as_table", "group", "group_ran", "group_complete"]
             -> "read_members, count_members, write_members"
         waiting [
@@ -352,8 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn a_submit_of_one_task_wakes_a_worker_at_the_same_lengths_as_other_submits() {
-        assert_eq!(SUBMIT.source.matches("\nlocal SHORT, STEP = 16, 64\n").count(), 2);
+    fn a_call_of_one_task_has_the_constants_of_the_functions_that_it_does_not_call() {
+        for (script, copies) in [(&SUBMIT, 2), (&COMPLETE, 3)] {
+            let same = script.source.matches("\nlocal SHORT, STEP = 16, 64\n").count();
+            assert_eq!(same, copies, "{}", script.name);
+        }
+        let digits = "\nlocal DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'\n";
+        assert_eq!(COMPLETE.source.matches(digits).count(), 3);
     }
 
     #[test]
