@@ -31,7 +31,8 @@
 --        before the gates. `@<first>:<last>;<width>` and then a lane for each of these tasks are
 --        the lanes; they come after all other options. Before all others come, for each
 --        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
---        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
+--        one, or `&<position>;<mark>;=<position>` for a task of this call if all are new;
+--        `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
 --        Before these come the tasks that may have ended before: `=<first>:<last>` for steps whose
 --        success is remembered, and for members with positions one after the other
 --        `=<first>:<last>;<position in the group>;<ms when it was made>;<queue>;<group>`

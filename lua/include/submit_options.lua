@@ -192,7 +192,7 @@ local function read_options(queue, options, ids, now, may_exist)
   if string.byte(options[first] or '') == AFTER_MARK then
     local read_prerequisites
     read_prerequisites, wait_for_prerequisites, write_waits, found.walking = queue.waiting()
-    first = read_prerequisites(queue, found, options, first, now)
+    first = read_prerequisites(queue, found, options, first, ids, now)
   end
   for i = first, #options do
     if options[i] == '+' then
@@ -243,7 +243,7 @@ local function read_options(queue, options, ids, now, may_exist)
     end
     local ranked, ranks = ranked_of(found, ids)
     rank(queue.priority, queue.wake, ranked, ranks, now)
-    if found.flow and #found.flow.unmet.changed > 0 then
+    if found.flow and found.flow.has_waits then
       write_waits(found.flow, now)
     end
     if found.has_flow then
