@@ -18,8 +18,8 @@
 --        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
 --        task: id, record; then, except in a plain call: the client to be kept another day, or '';
 --        the last call of this slot that was answered, 16 less than this one in a plain call; how
---        many options; 1 if ids may exist, else ''; the options of the tasks that are not plain, in
---        their order; blobs
+--        many options; '' if all ids are new, 1 if they may exist, 2 if several tasks may also have
+--        one id; the options of the tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
@@ -60,7 +60,7 @@ local past_tasks = FIRST_TASK + 2 * count
 -- Arithmetic with a text costs Redis half of `tonumber`.
 local client, options = ARGV[past_tasks] or '', (ARGV[past_tasks + 2] or 0) + 0
 local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
-local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
+local may_exist, first_option = (ARGV[past_tasks + 3] or '') ~= '', past_tasks + 4
 local past_options = first_option + options
 
 -- Checks.
@@ -158,7 +158,7 @@ if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local asked, apart, joins, write_lanes, gate_joins, write_gate_joins
+local asked, apart, ids, joins, write_lanes, gate_joins, write_gate_joins
 if not one and (options > 0 or may_exist) then
   local first_gate, first_lane = nil, first_option
   while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
@@ -172,7 +172,7 @@ if not one and (options > 0 or may_exist) then
     local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
       delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
       blobs_given = { unpack(ARGV, past_options) }, waiting = waiting }
-    local ids = {}
+    ids = {}
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
     end
@@ -183,7 +183,7 @@ if not one and (options > 0 or may_exist) then
     for i = first_option, first_gate - 1 do
       given[#given + 1] = ARGV[i]
     end
-    asked = read_options(queue, given, ids, now, may_exist)
+    asked = read_options(queue, given, ids, now, may_exist, ARGV[past_tasks + 3] == '2')
   end
   apart = asked and asked.apart or {}
   if first_lane < past_options then
@@ -199,8 +199,9 @@ if not one and (options > 0 or may_exist) then
     now = now or gate_joins.count > 0 and now_ms(now_override)
   end
 end
-local entries, in_ready = not one and {} or nil, 0
-for i = 1, one and 0 or count do
+local is_whole = ids and not next(apart)
+local entries, in_ready = is_whole and ids or not one and {} or nil, 0
+for i = 1, (one or is_whole) and 0 or count do
   if not (apart and apart[i]) then
     in_ready = in_ready + 1
     entries[in_ready] = ARGV[FIRST_TASK + 2 * i - 2]

@@ -1,6 +1,6 @@
 //! `submit`: ∅ → Ready | Delayed | Blocked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
@@ -142,7 +142,7 @@ impl Broker {
         if !is_plain {
             call.push(if batch.keep { batch.client } else { "" });
             call.push(batch.since);
-            push_options(&mut call, &keys, batch.tasks, if may_exist { "1" } else { "" });
+            push_options(&mut call, &keys, batch.tasks, existence_word(may_exist, batch.tasks));
         }
         call
     }
@@ -249,6 +249,16 @@ pub(super) fn lane_words<'a>(lanes: impl Iterator<Item = Option<&'a Lane>>) -> V
         words.extend(run.iter().filter_map(|(_, lane)| Some((*lane)?.key.clone())));
     }
     words
+}
+
+/// Returns whether ids may exist: nothing if all are new, `1` if they differ from each other, `2` if
+/// several tasks of the call may have one id.
+fn existence_word(may_exist: bool, tasks: &[Submission]) -> &'static str {
+    if !may_exist {
+        return "";
+    }
+    let mut seen = HashSet::with_capacity(tasks.len());
+    if tasks.iter().all(|task| seen.insert(&task.id)) { "1" } else { "2" }
 }
 
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
