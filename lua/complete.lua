@@ -33,9 +33,10 @@ local FIXED_KEYS = 8
 local LANE_MARK = 64
 -- The byte of `&`.
 local MEMBER_MARK = 38
--- The last three of a report of one task that is plain, or only in a lane; a call of several runs
--- has other arguments there.
+-- All but the first of a report of one task that is plain, or only in a lane. A call of several
+-- runs has other arguments there.
 local now_override, token, id, summary = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lane_word, lane_name = ARGV[6], ARGV[7]
 local ONE_TASK_ARGS, ONE_LANE_ARGS, ONE_LANE = 4, 7, '@1:1;1'
 -- As of `append` and `stamp_of`.
 local SHORT, STEP = 16, 64
@@ -47,18 +48,18 @@ local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 -- Checks.
 -- A report of one task, for example from a worker with one slot, needs no lists and no functions if
 -- the task is plain, or is in a lane of a queue whose lanes have one permit each.
-local is_laned = #ARGV == ONE_LANE_ARGS and ARGV[6] == ONE_LANE
+local is_laned = #ARGV == ONE_LANE_ARGS and lane_word == ONE_LANE
 local one = (is_laned or #ARGV == ONE_TASK_ARGS) and id
 local held, reply, first_id, count, ids = nil, 'OK', ONE_TASK_ARGS - 1, 1, nil
 local now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom
 if one and redis.call('HGET', working, one) ~= token then
   return { 'OK', 1 }
 end
--- The name and the key of its lane, the next task of the lane, whether none waits behind that one,
--- and the stamp with which that one becomes ready.
-local base, lane_name, lane, next_one, is_calm, stamp
+-- The key of its lane, the next task of the lane, whether none waits behind that one, and the stamp
+-- with which that one becomes ready.
+local base, lane, next_one, is_calm, stamp
 if is_laned then
-  base, lane_name = string.sub(tasks, 1, -6), ARGV[ONE_LANE_ARGS]
+  base = string.sub(tasks, 1, -6)
   lane = base .. 'lane:' .. lane_name
   local behind = redis.call('ZRANGE', lane, '1', '2')
   next_one, is_calm = behind[1], not behind[2]

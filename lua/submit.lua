@@ -86,8 +86,8 @@ if last ~= since and answered then
     return { 'FORGOTTEN' }
   end
 end
--- A submit of one task needs no lists and no functions if the task is plain, or has limits alone, or
--- is in a lane of one permit.
+-- A submit of one task needs no lists and no functions if the task is plain, or has limits alone,
+-- or is in a lane of one permit.
 local is_short = not plain and count == 1 and not priority
 local is_gated = is_short and options == 1 and string.byte(ARGV[first_option]) == GATE_MARK
 local is_laned = is_short and options == 2 and ARGV[first_option] == ONE_LANE

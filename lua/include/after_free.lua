@@ -1,8 +1,8 @@
 -- after_free: prerequisites that are met, and the tasks that it frees.
 
 -- A prerequisite of a task is met, and possibly brings its result. Returns whether the task waited
--- for it. `flow.free` has the tasks that wait for nothing else: the id, or a list of the id, its due
--- time, and whether it has a lane.
+-- for it. `flow.free` has the tasks that wait for nothing else: the id, or a list of the id, its
+-- due time, and whether it has a lane.
 local function strike(flow, id, mark, result)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value then

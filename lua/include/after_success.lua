@@ -27,8 +27,8 @@ local function results_by_ref(flow, done, biz, results, members)
   return by_ref
 end
 
--- Adds the tasks that wait for a success to `told`: their ids, marks, queues and results. `value` is
--- what `ties` has. Many tasks, and those that take a large result, learn of it by an effect.
+-- Adds the tasks that wait for a success to `told`: their ids, marks, queues and results. `value`
+-- is what `ties` has. Many tasks, and those that take a large result, learn of it by an effect.
 local function tell_waiters(flow, told, ref, value)
   local n, result = #told.ids + 1, nil
   if #value == WAITER_LENGTH and n <= STRUCK_MAX

@@ -33,8 +33,8 @@ local function join_wide_lanes(joins, apart, first_task, at, past)
   return widest
 end
 
--- Another task of a lane that has `size` tasks waits. `others` has a list of what to add for each such
--- lane: its key, then scores and tasks.
+-- Another task of a lane that has `size` tasks waits. `others` has a list of what to add for each
+-- such lane: its key, then scores and tasks.
 local function add_other(joins, others, name, id, size)
   local words = others[name]
   if not words then

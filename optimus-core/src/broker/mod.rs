@@ -26,6 +26,7 @@ mod login;
 mod operate;
 mod parameters;
 mod permissions;
+mod prerequisite_words;
 mod prerequisites;
 mod pulse;
 mod relay;

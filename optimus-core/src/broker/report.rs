@@ -254,8 +254,7 @@ impl Broker {
     }
 }
 
-/// Returns whether the call has one task, in a lane of one permit and in no group. The script knows
-/// such a call by its number of words.
+/// Returns whether the call has one task, in a lane of one permit and in no group.
 fn is_one_in_a_narrow_lane(done: &[impl Borrow<Completion>]) -> bool {
     let [one] = done else { return false };
     let Completion { lane, member, .. } = one.borrow();
