@@ -83,6 +83,7 @@ scenes! {
     limits = Limits;
     groups = Groups;
     gathers = Gathers;
+    one_by_one = OneByOne;
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
@@ -92,12 +93,9 @@ scenes! {
 /// one needs a key of another type, which only a foreign program would write. The fifth one repeats
 /// a read that was refused, so that its refusal ends the script. The next one needs a task that
 /// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
-/// of several reports of which the lease of one belongs to another worker. The next two need a task
-/// that led a run and has ended, and that a program of an older version has left in its key. The
-/// others need a worker with one slot, and a task with a limit that returns nothing and for which
-/// no client waits; and the last one a call of more successes than there are tasks for which others
-/// wait.
-const MADE_NOWHERE: [&str; 32] = [
+/// of several reports of which the lease of one belongs to another worker. The last two need a task
+/// that led a run and has ended, and that a program of an older version has left in its key.
+const MADE_NOWHERE: [&str; 18] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -116,20 +114,6 @@ const MADE_NOWHERE: [&str; 32] = [
     "redis.call('RPUSH', success, unpack(column(",
     "redis.call('ZREM', joins.gathers, one[1])",
     "redis.call('ZREM', one[2], one[3])",
-    "local stored = redis.call('ZSCORE', spent, gate)",
-    "local size, held = redis.call('ZCARD', busy)",
-    "is_unmarked = held == 0 and redis.call('HEXISTS', base .. 'waiters'",
-    "redis.call('ZADD', spent, whole(full_at), gate)",
-    "redis.call('ZADD', busy, whole(now), one)",
-    "redis.call('HSET', base .. 'permits', one",
-    "redis.call('HSET', base .. 'waiters', '#permits'",
-    "redis.call('HGET', home .. 'permits', one)",
-    "redis.call('ZCARD', home .. 'gate:' .. gate)",
-    "redis.call('ZCARD', busy)",
-    "is_settled = busy or not gates and redis.call('HLEN'",
-    "redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)",
-    "redis.call('ZREM', busy, one)",
-    "for _, ref in ipairs(redis.call('HKEYS', key)) do",
 ];
 
 #[test]
