@@ -70,7 +70,7 @@ async fn tasks_of_one_call_wait_for_each_other(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
     for (seq, id) in (1..).zip(&ids) {
         let claimed = bench.claim(seq, &worker, seq, 9).await;
-        assert_eq!(claimed.ids(), [id.clone()]);
+        assert_eq!(claimed.ids(), std::slice::from_ref(id));
         assert!(bench.complete(seq, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
     }
     bench.assert_nobody_waits().await;
