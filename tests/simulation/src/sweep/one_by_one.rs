@@ -101,6 +101,8 @@ async fn limits(hand: &mut Hand<'_>) {
     for limit in [Limit::new().rate(Rate::per_second(20)), Limit::new().max_working(2)] {
         for _ in 0..3 {
             hand.submit(limited(limit)).await;
+            // A token is there again, so no task ever waits for the gate.
+            sleep(ms(60)).await;
             hand.work(1).await;
         }
     }
