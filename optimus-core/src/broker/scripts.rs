@@ -279,6 +279,7 @@ scripts! {
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
+        "group_member",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
