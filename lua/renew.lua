@@ -5,8 +5,9 @@
 -- lease that is over but was not reaped is renewed: no other worker has the tasks. A worker that
 -- holds nothing has a longer lease if many workers serve the queue. The call records that a worker
 -- watches the leases. If no worker did for half a lease, the call gives each worker one more whole
--- lease, once. If a worker that holds nothing finds work in the queue that is ready or due, it
--- writes a wakeup, because an earlier wakeup may be lost with a worker.
+-- lease, once. If the clock was set back, the call moves the times that are too late. If a worker
+-- that holds nothing finds work in the queue that is ready or due, it writes a wakeup, because an
+-- earlier wakeup may be lost with a worker.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
@@ -24,6 +25,7 @@ if not redis.call('ZSCORE', workers, worker) then
   return { 'LAPSED' }
 end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
+local write_back = mending and mending.back and setting_back()(meta, now, mending.back)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 local peers = redis.call('ZCARD', workers)
@@ -39,6 +41,9 @@ local given_ms, expiry = lease_for(lease_ms, #held, peers, now)
 -- Writes.
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
+if write_back then
+  write_back()
+end
 redis.call('ZADD', workers, expiry_text(expiry), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
 if mending then

@@ -179,10 +179,14 @@ scripts! {
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
-    REGISTER = "register": ["clock", "key_of", "worker_lease"] ["meta", "workers", "worker:"];
+    REGISTER = "register": ["clock", "key_of", "worker_lease"]
+    setting_back ["wakeup", "due_next", "clock_back"] -> "moved_back"
+    ["meta", "workers", "worker:"];
     RENEW = "renew": [
         "clock", "key_of", "wakeup", "worker_lease", "worker_last_claim", "worker_held",
-    ] [
+    ]
+    setting_back ["due_next", "clock_back"] -> "moved_back"
+    [
         "meta", "workers", "working:", "cancel", "ready", "priority", "wake",
     ];
     REAP = "reap": [
@@ -191,7 +195,9 @@ scripts! {
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_ref",
         "after_end", "due_next", "permit", "gather", "gather_again", "gather_drop",
-    ] [
+    ]
+    setting_back ["clock_back"] -> "moved_back"
+    [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];

@@ -29,6 +29,7 @@ mod cancel;
 mod claim;
 mod claim_due;
 mod claim_order;
+mod clock_back;
 mod collect;
 mod complete;
 mod count;

@@ -69,7 +69,7 @@ const NAMES: [&str; 61] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 18] = [
+const META: [&str; 19] = [
     "needs",
     "limited",
     "paused",
@@ -82,6 +82,7 @@ const META: [&str; 18] = [
     "widest",
     "posted",
     "watched_at",
+    "back",
     "lease_min",
     "purged",
     "purged_born",
