@@ -12,8 +12,9 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        cycle_text, ended_text, holders_text, limit_text, other_tasks, prerequisite_text,
-        prerequisites_text, ready_tasks, run_text, tasks, time_text, width_set_text, width_text,
+        cycle_text, ended_text, holders_text, limit_text, more_lanes_text, more_limits_text,
+        other_tasks, prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks,
+        time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -91,6 +92,22 @@ pub enum Obstacle {
     },
     /// Tasks of the queue wait for others of their lane.
     WaitingLane(LaneDetails),
+    /// Tasks of the queue also wait in other lanes, which [`Inspector::lanes`] lists.
+    ///
+    /// [`Inspector::lanes`]: crate::Inspector::lanes
+    MoreLanes {
+        /// In how many.
+        count: u64,
+    },
+    /// Other limits and pauses also hold tasks of the queue back. [`Inspector::limits`] lists them.
+    ///
+    /// [`Inspector::limits`]: crate::Inspector::limits
+    MoreLimits {
+        /// How many.
+        count: u64,
+        /// Whether there may be more.
+        or_more: bool,
+    },
     /// No delayed task or retry of the queue is due before this time.
     NextDue {
         /// When the first one is due.
@@ -201,6 +218,8 @@ impl Obstacle {
             self,
             Self::Prerequisites { .. }
                 | Self::WaitingLane(_)
+                | Self::MoreLanes { .. }
+                | Self::MoreLimits { .. }
                 | Self::Limit(_)
                 | Self::NextDue { .. }
         )
@@ -267,6 +286,11 @@ impl fmt::Display for Obstacle {
                 let width = width_set_text(*width_set);
                 write!(f, "lane {key}{width}: {}; ", tasks(*waiting, "waits", "wait"))?;
                 holders_text(holders, f)
+            }
+            Self::MoreLanes { count } => more_lanes_text(*count, f),
+            Self::MoreLimits { count, or_more } => {
+                let least = if *or_more { "at least " } else { "" };
+                more_limits_text(least, *count, f)
             }
             Self::NextDue { at } => {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))

@@ -141,3 +141,19 @@ pub(crate) fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt
     }
     f.write_str(&tasks(gate.waiting, "waits", "wait"))
 }
+
+/// Prints in how many other lanes tasks wait.
+pub(crate) fn more_lanes_text(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (lanes, them) = if count == 1 { ("lane", "it") } else { ("lanes", "them") };
+    write!(f, "tasks wait in {count} more {lanes}: `lanes` of the inspector lists {them}")
+}
+
+/// Prints how many other limits and pauses hold tasks back.
+pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (limits, hold, them) = match count {
+        1 => ("limit or pause", "holds", "it"),
+        _ => ("limits and pauses", "hold", "them"),
+    };
+    write!(f, "{least}{count} more {limits} {hold} tasks back: ")?;
+    write!(f, "`limits` of the inspector lists {them}")
+}

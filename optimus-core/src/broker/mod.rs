@@ -16,6 +16,7 @@ mod explain;
 mod file_reader;
 mod group;
 mod group_page;
+mod holding;
 mod inspect;
 mod keys;
 mod lanes;
@@ -59,6 +60,7 @@ pub use self::{
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
+    holding::Holding,
     inspect::{Counts, Found, WorkerSeen},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
