@@ -48,8 +48,11 @@ impl Client {
     /// # Errors
     /// [`Error::is_wrong_state`] if the task has succeeded or is dead; a task that is cancelled
     /// already is answered as cancelled. [`Error::is_forgotten`] if the store has no data about it;
+    /// [`Error::is_invalid`] if the id is that of a group: [`GroupHandle::cancel`] cancels it;
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
     /// to repeat.
+    ///
+    /// [`GroupHandle::cancel`]: crate::GroupHandle::cancel
     pub fn cancel(&self, id: &TaskId) -> CancelCall {
         CancelCall { client: self.clone(), target: Target::Id(id.clone()) }
     }

@@ -17,6 +17,7 @@ mod lane_handle;
 mod ledger;
 mod many_results;
 mod operate;
+mod other_kind;
 mod part_ids;
 mod permit;
 mod prerequisite_asks;

@@ -123,9 +123,21 @@ impl<T> TaskHandle<T> {
     /// task was removed.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if the id is that of a group.
     pub async fn status(&self) -> Result<TaskState, Error> {
-        Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
+        let state = self.client.0.broker.state_of(&self.id, self.stored_by()).await?;
+        self.unless_a_group(state).await
+    }
+
+    /// Returns the state, unless nothing is known of the task and the id is that of a group.
+    async fn unless_a_group(&self, state: TaskState) -> Result<TaskState, Error> {
+        if state == TaskState::Forgotten {
+            let problem = self.client.no_task(&self.id).await;
+            if problem.is_invalid() {
+                return Err(problem);
+            }
+        }
+        Ok(state)
     }
 
     /// Cancels the task, or asks its worker to stop it. Returns which of the two was done;
@@ -145,7 +157,7 @@ impl<T> TaskHandle<T> {
         if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
         }
-        Ok(self.end(Wanted::State, &Pace::ALONE).await?.0.state)
+        self.unless_a_group(self.end(Wanted::State, &Pace::ALONE).await?.0.state).await
     }
 
     /// Returns the call that submitted the task, if the handle's client did.
@@ -298,7 +310,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
                 Err(Error::cancelled(self.id.clone(), because))
             }
             TaskState::Dead => Err(Error::dead(self.id.clone(), self.last_error().await?)),
-            _ => Err(Error::forgotten(self.id.clone())),
+            _ => Err(self.client.no_task(&self.id).await),
         }
     }
 
