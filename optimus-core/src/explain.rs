@@ -6,7 +6,7 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, Holding, LanePlace, RunWait, WorkerLoad},
+    broker::{Broker, BrokerError, Holding, LanePlace, NextRun, RunWait, WorkerLoad},
     explain_cycle::cycle_of,
     explanation::{Explanation, Obstacle},
     gate::Gate,
@@ -157,19 +157,21 @@ impl Inspector {
     /// tasks; `None` if nothing is stored of the queue.
     async fn of_queue(&self, queue: &QueueName) -> Result<Option<Found>, BrokerError> {
         let broker = &self.broker;
-        let (load, now_ms, whole, (lanes, lane_count), holding) = try_join!(
+        let (load, now_ms, whole, (lanes, lane_count), holding, run) = try_join!(
             broker.queue_load(queue),
             broker.now_ms(),
             shut_gates(broker, queue, vec![(Gate::Queue, None)]),
             broker.fullest_lanes(queue, SHOWN_MAX),
             broker.holding(queue, SHOWN_MAX),
+            broker.next_run(queue),
         )?;
         let mut obstacles: Vec<Obstacle> = whole.into_iter().map(Obstacle::Limit).collect();
         if !load.is_used && obstacles.is_empty() {
             return Ok(None);
         }
         // Tasks that are due become ready at the next claim.
-        let is_due = load.next_due_ms.is_some_and(|at| at <= now_ms);
+        let run_is_due = run.as_ref().is_some_and(|run| run.due_ms <= now_ms);
+        let is_due = run_is_due || load.next_due_ms.is_some_and(|at| at <= now_ms);
         if load.ready == 0 && !is_due {
             obstacles.push(Obstacle::NothingReady { blocked: load.blocked + load.unmet });
         }
@@ -188,6 +190,11 @@ impl Inspector {
         obstacles.extend(of_lanes.into_iter().map(Obstacle::Limit));
         if others > 0 {
             obstacles.push(Obstacle::MoreLimits { count: others, or_more });
+        }
+        if let Some(run) = run.filter(|_| !run_is_due) {
+            let NextRun { task, by, waiting, leader, due_ms, others } = run;
+            let due = instant(due_ms);
+            obstacles.push(Obstacle::NextRun { task, by, waiting, leader, due, others });
         }
         if load.ready == 0 && !is_due {
             let at = load.next_due_ms.map(instant);

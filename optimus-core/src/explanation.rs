@@ -12,9 +12,9 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        cycle_text, ended_text, holders_text, limit_text, more_lanes_text, more_limits_text,
-        other_tasks, prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks,
-        time_text, width_set_text, width_text,
+        calls_text, cycle_text, ended_text, holders_text, limit_text, more_lanes_text,
+        more_limits_text, other_runs_text, other_tasks, prerequisite_text, prerequisites_text,
+        ready_tasks, run_text, tasks, their_run_text, time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -108,6 +108,22 @@ pub enum Obstacle {
         /// Whether there may be more.
         or_more: bool,
     },
+    /// [Gathered](crate::Call) calls of the queue wait for their run. This is the run that is due
+    /// first.
+    NextRun {
+        /// The name of the task.
+        task: String,
+        /// The key that the calls have in common; empty if the task runs all calls together.
+        by: String,
+        /// How many calls wait.
+        waiting: u64,
+        /// The task that leads the run, which is about to start.
+        leader: Option<TaskId>,
+        /// When the run is due, if none leads it.
+        due: DateTime<Utc>,
+        /// For how many other runs calls wait.
+        others: u64,
+    },
     /// No delayed task or retry of the queue is due before this time.
     NextDue {
         /// When the first one is due.
@@ -195,7 +211,9 @@ impl Obstacle {
     fn ends(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::NotDue { at } | Self::NextDue { at } => Some(*at),
-            Self::Run { due, leader: None, .. } => Some(*due),
+            Self::Run { due, leader: None, .. } | Self::NextRun { due, leader: None, .. } => {
+                Some(*due)
+            }
             Self::Limit(gate) => match &gate.shut {
                 Some(shut) => shut.until,
                 None => gate.next,
@@ -221,6 +239,7 @@ impl Obstacle {
                 | Self::MoreLanes { .. }
                 | Self::MoreLimits { .. }
                 | Self::Limit(_)
+                | Self::NextRun { .. }
                 | Self::NextDue { .. }
         )
     }
@@ -291,6 +310,11 @@ impl fmt::Display for Obstacle {
             Self::MoreLimits { count, or_more } => {
                 let least = if *or_more { "at least " } else { "" };
                 more_limits_text(least, *count, f)
+            }
+            Self::NextRun { task, by, waiting, leader, due, others } => {
+                write!(f, "{} for ", calls_text(task, by, *waiting))?;
+                their_run_text(leader.as_ref(), *due, f)?;
+                other_runs_text(*others, f)
             }
             Self::NextDue { at } => {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))

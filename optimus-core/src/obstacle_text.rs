@@ -37,6 +37,31 @@ pub(crate) fn run_text(
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     write!(f, "it waits with {} for ", other_tasks(others))?;
+    their_run_text(leader, due, f)
+}
+
+/// Prints how many calls of a task wait, and the key that they have in common.
+pub(crate) fn calls_text(task: &str, by: &str, waiting: u64) -> String {
+    let (calls, wait) = if waiting == 1 { ("call", "waits") } else { ("calls", "wait") };
+    let key = if by.is_empty() { String::new() } else { format!(" with the key {by:?}") };
+    format!("{waiting} {calls} of task {task}{key} {wait}")
+}
+
+/// Prints for how many other runs calls wait.
+pub(crate) fn other_runs_text(others: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match others {
+        0 => Ok(()),
+        1 => f.write_str("; others wait for 1 later run"),
+        _ => write!(f, "; others wait for {others} later runs"),
+    }
+}
+
+/// Prints a run by the task that leads it, or by when it is due.
+pub(crate) fn their_run_text(
+    leader: Option<&TaskId>,
+    due: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     match leader {
         Some(leader) => write!(f, "the run that {leader} leads"),
         None => write!(f, "their run, which is due at {}", time_text(due)),

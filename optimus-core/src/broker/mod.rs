@@ -70,7 +70,7 @@ pub use self::{
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
-    run_wait::RunWait,
+    run_wait::{NextRun, RunWait},
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,
