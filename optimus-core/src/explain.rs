@@ -16,7 +16,7 @@ use crate::{
     limit::{Limit, LimitDetails},
     platform::instant,
     record::TaskRecord,
-    state::TaskState,
+    state::{Reason, TaskState},
 };
 
 /// At most this many prerequisites, lanes, limits and limits of lanes of a queue are shown.
@@ -52,7 +52,13 @@ impl Inspector {
             }
             state @ (TaskState::Success | TaskState::Dead | TaskState::Cancelled) => {
                 let error = found.errors.lines().filter_map(read_error).next_back();
-                let ended = Explanation::of(vec![Obstacle::Ended { state, error }]);
+                let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
+                let mut obstacles = vec![Obstacle::Ended { state, error }];
+                if is_unmet {
+                    let is_void = self.broker.is_void(id).await?;
+                    obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
+                }
+                let ended = Explanation::of(obstacles);
                 let record = TaskRecord::decode(found.record).ok();
                 return Ok(ended.at(self.member_place(record.as_ref()).await?));
             }

@@ -45,6 +45,12 @@ pub enum Obstacle {
         /// The last entry of its error history, unless it has succeeded.
         error: Option<AttemptError>,
     },
+    /// The task has ended because a prerequisite did. Once that one is requeued, a requeue of the
+    /// task lets it wait for it again.
+    RequeueFirst,
+    /// The task has ended because of what no requeue can change: a group that was cancelled, or a
+    /// result that is gone.
+    Void,
     /// A worker runs the task.
     Running(Option<WorkerId>),
     /// Another task must succeed first.
@@ -272,6 +278,13 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Forgotten => f.write_str("nothing is known of the task"),
             Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
+            Self::RequeueFirst => {
+                f.write_str("requeue the task that it waited for, and then this task")
+            }
+            Self::Void => f.write_str(
+                "no requeue helps: it waited for a group that was cancelled, or for a result that \
+                 is gone, possibly through other tasks; submit the flow again",
+            ),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
             Self::Prerequisite(PrerequisiteDetails {

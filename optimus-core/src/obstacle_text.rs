@@ -8,7 +8,7 @@ use crate::{
     id::TaskId,
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
-    state::{AttemptError, TaskState},
+    state::{AttemptError, Reason, TaskState},
 };
 
 /// Prints a time as the log does, such as `2026-11-22T18:00:00Z`.
@@ -103,6 +103,10 @@ pub(crate) fn ended_text(
     write!(f, "the task has ended: it is {state}")?;
     if let Some(error) = error {
         write!(f, " ({}): {}", error.reason, error.message)?;
+        if error.reason == Reason::Unmet {
+            // The next line says what to do.
+            return Ok(());
+        }
     }
     f.write_str("; requeue it to run it again")
 }

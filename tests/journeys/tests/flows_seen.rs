@@ -228,6 +228,42 @@ on_both! {
         assert_eq!(client.group::<u64>(group_id).progress().await.unwrap().ended, None);
     }
 
+    async fn a_callback_of_a_cancelled_group_is_not_explained_by_a_requeue(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let flow = group((0..3).map(|n| in_a_way(n, Way::Waits))).then(sum).then(plus(1));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let [StepHandle::Group(group), callback, last] = handle.steps() else { panic!() };
+        group.cancel().await.unwrap();
+        for step in [callback, last] {
+            becomes(&bench, step.id(), TaskState::Cancelled).await;
+            let why = explain(&bench, step.id()).await;
+            let [Obstacle::Ended { state: TaskState::Cancelled, error: Some(_) }, Obstacle::Void] =
+                &why.obstacles[..]
+            else {
+                panic!("{why}");
+            };
+            let text = why.to_string();
+            assert!(!text.contains("requeue it") && text.contains("no requeue helps"), "{text}");
+        }
+        logged.gate.open.hit();
+        logged.worker.stop().await;
+    }
+
+    async fn a_step_after_a_cancelled_task_is_requeued_after_it(bench: Bench) {
+        let flow = number(1).then(plus(1)).on_prerequisite_failure(PrerequisiteFailure::Cancel);
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let [first, second] = handle.steps() else { panic!() };
+        bench.client.cancel(first.id()).await.unwrap();
+        becomes(&bench, second.id(), TaskState::Cancelled).await;
+        let why = explain(&bench, second.id()).await;
+        assert_eq!(why.obstacles[1..], [Obstacle::RequeueFirst], "{why}");
+        let text = why.to_string();
+        assert!(text.ends_with("2. requeue the task that it waited for, and then this task"),
+            "{text}");
+        let text = explain(&bench, first.id()).await.to_string();
+        assert!(text.ends_with("it is cancelled; requeue it to run it again"), "{text}");
+    }
+
     async fn a_program_that_has_only_the_ids_of_a_flow_cancels_it(bench: Bench) {
         let flow = number(1).then(group([1, 2].map(plus))).then(sum).then(plus(1));
         let handle = bench.client.submit_flow(flow).await.unwrap();
