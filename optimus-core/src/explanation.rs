@@ -12,9 +12,10 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        calls_text, cycle_text, ended_text, holders_text, limit_text, more_lanes_text,
-        more_limits_text, other_runs_text, other_tasks, prerequisite_text, prerequisites_text,
-        ready_tasks, run_text, tasks, their_run_text, time_text, width_set_text, width_text,
+        REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, holders_text,
+        limit_text, more_lanes_text, more_limits_text, next_run_text, other_tasks,
+        prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks, time_text,
+        width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -278,13 +279,8 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Forgotten => f.write_str("nothing is known of the task"),
             Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
-            Self::RequeueFirst => {
-                f.write_str("requeue the task that it waited for, and then this task")
-            }
-            Self::Void => f.write_str(
-                "no requeue helps: it waited for a group that was cancelled, or for a result that \
-                 is gone, possibly through other tasks; submit the flow again",
-            ),
+            Self::RequeueFirst => f.write_str(REQUEUE_FIRST),
+            Self::Void => f.write_str(VOID),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
             Self::Prerequisite(PrerequisiteDetails {
@@ -325,9 +321,8 @@ impl fmt::Display for Obstacle {
                 more_limits_text(least, *count, f)
             }
             Self::NextRun { task, by, waiting, leader, due, others } => {
-                write!(f, "{} for ", calls_text(task, by, *waiting))?;
-                their_run_text(leader.as_ref(), *due, f)?;
-                other_runs_text(*others, f)
+                let calls = calls_text(task, by, *waiting);
+                next_run_text(&calls, leader.as_ref(), *due, *others, f)
             }
             Self::NextDue { at } => {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))
@@ -341,10 +336,7 @@ impl fmt::Display for Obstacle {
             Self::Limit(gate) => limit_text(gate, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),
-            Self::Busy { slots, working } => {
-                let slots = if *slots == 1 { "1 slot" } else { &format!("{slots} slots") };
-                write!(f, "all slots are in use: {} in {slots}", tasks(*working, "runs", "run"))
-            }
+            Self::Busy { slots, working } => busy_text(*slots, *working, f),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };
                 write!(f, "{least}{} before it", ready_tasks(*ahead))

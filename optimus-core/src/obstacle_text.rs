@@ -11,6 +11,13 @@ use crate::{
     state::{AttemptError, Reason, TaskState},
 };
 
+/// What to do with a task that has ended because a prerequisite did.
+pub(crate) const REQUEUE_FIRST: &str = "requeue the task that it waited for, and then this task";
+
+/// What to do with a task that no requeue can help.
+pub(crate) const VOID: &str = "no requeue helps: it waited for a group that was cancelled, or for \
+    a result that is gone, possibly through other tasks; submit the flow again";
+
 /// Prints a time as the log does, such as `2026-11-22T18:00:00Z`.
 pub(crate) fn time_text(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
@@ -47,8 +54,16 @@ pub(crate) fn calls_text(task: &str, by: &str, waiting: u64) -> String {
     format!("{waiting} {calls} of task {task}{key} {wait}")
 }
 
-/// Prints for how many other runs calls wait.
-pub(crate) fn other_runs_text(others: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Prints the run for which these calls wait, and for how many other runs calls wait.
+pub(crate) fn next_run_text(
+    calls: &str,
+    leader: Option<&TaskId>,
+    due: DateTime<Utc>,
+    others: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "{calls} for ")?;
+    their_run_text(leader, due, f)?;
     match others {
         0 => Ok(()),
         1 => f.write_str("; others wait for 1 later run"),
@@ -57,7 +72,7 @@ pub(crate) fn other_runs_text(others: u64, f: &mut fmt::Formatter<'_>) -> fmt::R
 }
 
 /// Prints a run by the task that leads it, or by when it is due.
-pub(crate) fn their_run_text(
+fn their_run_text(
     leader: Option<&TaskId>,
     due: DateTime<Utc>,
     f: &mut fmt::Formatter<'_>,
@@ -185,4 +200,10 @@ pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'
     };
     write!(f, "{least}{count} more {limits} {hold} tasks back: ")?;
     write!(f, "`limits` of the inspector lists {them}")
+}
+
+/// Prints how many tasks use all slots.
+pub(crate) fn busy_text(slots: u64, working: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let slots = if slots == 1 { "1 slot".into() } else { format!("{slots} slots") };
+    write!(f, "all slots are in use: {} in {slots}", tasks(working, "runs", "run"))
 }

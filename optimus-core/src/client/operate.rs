@@ -39,7 +39,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if the task is neither; [`Error::is_forgotten`] if the store has
-    /// no data about it; [`Error::is_invalid`] if the id is that of a group; [`Error::is_duplicate`] if another task holds its biz id;
+    /// no data about it; [`Error::is_invalid`] if the id is that of a group;
+    /// [`Error::is_duplicate`] if another task holds its biz id;
     /// [`Error::is_cycle`] if it would wait for itself through other tasks of its queue;
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered. If that
     /// requeue was done and the task waits or runs, a repeat fails with [`Error::is_wrong_state`].

@@ -233,7 +233,8 @@ on_both! {
     async fn a_queue_names_the_limit_of_all_before_the_limits_of_its_lanes(bench: Bench) {
         let slow = bench.client.gate("default", Gate::Task("double".into()));
         slow.set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
-        let calls = (0..12).map(|n| double().lane(format!("cust-{n}")).lane_rate(Rate::per_hour(9)));
+        let of_lane = |n| double().lane(format!("cust-{n}")).lane_rate(Rate::per_hour(9));
+        let calls = (0..12).map(of_lane);
         bench.client.submit_all(calls).await.unwrap();
         let worker = bench.start(bench.worker().task_type::<Double>());
         let waits = async || matches!(&of_queue(&bench).await[..],
