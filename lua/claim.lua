@@ -26,8 +26,8 @@ local want_text, alone = ARGV[4], ARGV[5] == '1'
 -- Arithmetic with a text costs Redis half of `tonumber`.
 local want = want_text + 0
 local CLAIM_MAX = 128
--- The length of an entry that is a task's id.
-local ID_LENGTH = 22
+-- The lengths of an entry that is a task's id, and of one with a stamp, as in `ready_entry`.
+local ID_LENGTH, STAMPED_LENGTH = 22, 31
 -- With one more entry, a key with permits becomes a table, as in `gate`.
 local SMALL = 15
 -- The lease of a worker that has not registered one.
@@ -92,8 +92,12 @@ if is_calm then
   is_calm = is_bare or redis.call('EXISTS', priority, waits, loans) == 0
 end
 -- A claim of one task needs no lists and no functions.
-local one, record = (is_usual or is_bare) and want == 1 and entries[1], nil
+local one, record, tries_of_one = (is_usual or is_bare) and want == 1 and entries[1], nil, nil
 if one then
+  if #one == STAMPED_LENGTH then
+    one = string.sub(one, 10)
+    tries_of_one = redis.call('HGET', tries, one) or nil
+  end
   record = #one == ID_LENGTH and redis.call('HGET', tasks, one)
   one = record and one
 end
@@ -189,7 +193,7 @@ if wakes_at and not more then
     takes_timer = holder ~= worker or held_due ~= wakes_at
   end
 end
-local reply = one and { 'OK', token, now, more and 1 or 0, wait, 1, one, record }
+local reply = one and { 'OK', token, now, more and 1 or 0, wait, 1, one, record, tries_of_one }
   or granted(token, now, more, wait, ids, records, tried and tries)
 if more and is_woken == nil then
   is_woken = redis.call('LLEN', wake) > 0

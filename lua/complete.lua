@@ -8,7 +8,8 @@
 -- KEYS   the naming block, of which a call without extras but lanes passes seven; then the result
 --        and biz keys that extras refer to
 -- ARGV   those of a report; column: summary `<id> <ms it ended> …`; then, if there are extras: how
---        many, the extras, the results
+--        many, the extras, the results. If the only task of a call is in a lane of one permit and
+--        has no other extra, the token is the second argument, although the extras follow
 --        extra: `<position>;<sides>;<result key index>;<result ttl ms>;<result index>;<biz key
 --        index>`, where sides is 1 if the task has tries, errors, a blob or a priority; an index
 --        counts from 1 after the fixed part, 0 is none. Short forms: `<position>` or
@@ -32,31 +33,56 @@ local FIXED_KEYS = 8
 local LANE_MARK = 64
 -- The byte of `&`.
 local MEMBER_MARK = 38
--- The last three of a plain report of one task; a call of several runs has other arguments there.
+-- All but the first of a report of one task that is plain, or only in a lane. A call of several
+-- runs has other arguments there.
 local now_override, token, id, summary = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ONE_TASK_ARGS = 4
+local lane_word, lane_name = ARGV[6], ARGV[7]
+local ONE_TASK_ARGS, ONE_LANE_ARGS, ONE_LANE = 4, 7, '@1:1;1'
+-- As of `append` and `stamp_of`.
+local SHORT, STEP = 16, 64
+local DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'
 -- The list of the last successes may exceed its limit by one step, so that most calls do not cut
 -- it.
 local SUCCESS_MAX, SUCCESS_SLACK = '1000', 1128
 
 -- Checks.
--- A plain report of one task, for example from a worker with one slot, needs no lists and no
--- functions.
-local one = #ARGV == ONE_TASK_ARGS and id
+-- A report of one task, for example from a worker with one slot, needs no lists and no functions if
+-- the task is plain, or is in a lane of a queue whose lanes have one permit each.
+local is_laned = #ARGV == ONE_LANE_ARGS and lane_word == ONE_LANE
+local one = (is_laned or #ARGV == ONE_TASK_ARGS) and id
 local held, reply, first_id, count, ids = nil, 'OK', ONE_TASK_ARGS - 1, 1, nil
 local now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom
+if one and redis.call('HGET', working, one) ~= token then
+  return { 'OK', 1 }
+end
+-- The key of its lane, the next task of the lane, whether none waits behind that one, and the stamp
+-- with which that one becomes ready.
+local base, lane, next_one, is_calm, stamp
+if is_laned then
+  base = string.sub(tasks, 1, -6)
+  lane = base .. 'lane:' .. lane_name
+  local behind = redis.call('ZRANGE', lane, '1', '2')
+  next_one, is_calm = behind[1], not behind[2]
+  one = not redis.call('HGET', base .. 'meta', 'widest') and one
+  if next_one and redis.call('HLEN', base .. 'priorities') > 0 then
+    one = false
+  end
+end
 if not one then
   now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom = rare()
-  held, reply, first_id, count = still_held(working, 1)
+  if lane then
+    held = { 1 }
+  else
+    held, reply, first_id, count = still_held(working, 1)
+  end
   if #held == 0 then
     return reply
   end
   ids = column(first_id, count, held)
-elseif redis.call('HGET', working, one) ~= token then
-  return { 'OK', 1 }
 end
 local first_summary, first_extra, now = first_id + count, first_id + 2 * count + 1, 0
-local past_extras = first_extra + (ARGV[first_extra - 1] or 0)
+-- The lane of a single task is not an extra here.
+local past_extras = first_extra + (not (one and lane) and ARGV[first_extra - 1] or 0)
 local first_word, is_held = first_extra, nil
 while first_word < past_extras do
   local byte = string.byte(ARGV[first_word])
@@ -71,9 +97,9 @@ if past_extras > first_extra and #held < count then
     is_held[position] = true
   end
 end
-local first_lane, base = first_word, nil
+local first_lane = first_word
 if first_extra < past_extras then
-  base = string.sub(tasks, 1, -6)
+  base = base or string.sub(tasks, 1, -6)
 end
 local members, write_members
 if first_word < past_extras and string.byte(ARGV[first_word]) == MEMBER_MARK then
@@ -82,7 +108,7 @@ if first_word < past_extras and string.byte(ARGV[first_word]) == MEMBER_MARK the
   members, first_lane = read_members(base, first_id, first_word, past_extras, is_held)
   count_members(members)
 end
-local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_moves
+local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_left
 if first_word > first_extra then
   local _, _, read_extras = seldom()
   results, biz_keys, biz_of, sided, remembered =
@@ -98,10 +124,9 @@ if first_word > first_extra then
   end
 end
 if first_lane < past_extras then
-  local leave_lanes, pass_permits
-  leave_lanes, pass_permits, write_moves = laned()
-  moves = leave_lanes(base .. 'meta', first_id, first_lane, past_extras, is_held)
-  pass_permits(moves)
+  local read_left
+  read_left, write_left = laned()
+  moves = read_left(base, first_id, first_lane, past_extras, is_held)
 end
 local outcomes
 if remembered then
@@ -153,6 +178,29 @@ if marks or has_effects or awaited > 0 then
     end
   end
 end
+local is_woken = true
+if one and next_one then
+  if is_calm then
+    redis.call('ZCARD', base .. 'lanes')
+  end
+  local length = redis.call('LLEN', base .. 'ready')
+  if length <= SHORT or (length + 1) % STEP == 0 then
+    is_woken = redis.call('LLEN', base .. 'wake') > 0
+  end
+  local digits, ms = {}, nil
+  if now_override == '' then
+    local time = redis.call('TIME')
+    ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  else
+    ms = now_override + 0
+  end
+  for place = 8, 1, -1 do
+    local digit = ms % 36
+    digits[place] = string.sub(DIGITS, digit + 1, digit + 1)
+    ms = (ms - digit) / 36
+  end
+  stamp = table.concat(digits)
+end
 
 -- Writes.
 if one then
@@ -188,7 +236,22 @@ if members then
   write_members(members, now)
 end
 if moves then
-  write_moves(moves, now)
+  write_left(moves, now)
+elseif one and lane then
+  if next_one then
+    redis.call('ZADD', lane, '-1', next_one)
+  end
+  redis.call('ZREM', lane, one)
+end
+if stamp then
+  if is_calm then
+    redis.call('ZREM', base .. 'lanes', lane_name)
+  end
+  redis.call('HINCRBY', base .. 'meta', 'blocked', '-1')
+  redis.call('RPUSH', base .. 'ready', stamp .. ':' .. next_one)
+  if not is_woken then
+    redis.call('RPUSH', base .. 'wake', '1')
+  end
 end
 if busy then
   redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)

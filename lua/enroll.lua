@@ -11,12 +11,13 @@
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 name of the addition · 4 how many members · 5 `1` to seal it,
---        else '' · 6 how long it is kept, in ms: after its end, or if it never ends since the last
---        addition; '' keeps that time · 7 what a member that fails does to it, as `gp` of a header
---        says it; only for a new group · 8 the digest of the calls, or '' · 9 the name of the submit,
---        or '' · the queues of these members
+--        else '' · 6 how long it is kept, in ms: after its end, or if it lacks a member since the
+--        last addition; '' keeps that time · 7 what a member that fails does to it, as `gp` of a
+--        header says it; only for a new group · 8 the digest of the calls, or '' · 9 the name of
+--        the submit, or '' · the queues of these members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
---        or one of the same submit that has made the group; `1` if effects were posted, the ms when the group was made; or OK, `ended`, its state, and
+--        or one of the same submit that has made the group; `1` if effects were posted, the ms when
+--        the group was made; or OK, `ended`, its state, and
 --        four words without a meaning; or OK, `other`, if the addition was made of other calls, and
 --        five such words
 -- REFUSE NEWER with the required number

@@ -1,5 +1,5 @@
 -- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle
--- ledgers and old groups
+-- ledgers, and groups that have ended or lack members
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
@@ -27,6 +27,8 @@ local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
 local sides = { tries, errors, blobs, priorities }
 local PURGE_MAX, GROUPS_MAX = 64, 16
 local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
+-- An open group is looked at again after this time, or a longer one.
+local OPEN_MS_MIN = 60000
 
 -- Checks.
 local flags = redis.call('HMGET', meta, 'needs', 'purge_from')
@@ -94,15 +96,17 @@ for _, client in ipairs(idle) do
   redis.call('EXISTS', key_of(meta, 'ledger', client))
 end
 local live = redis.call('ZCARD', workers)
--- A group that is sealed and waits for members is kept as long as a dead task, which may be one of
--- them. Those who still wait for another one learn that it does not come back.
+-- A group that is sealed is kept while its members have not ended. If one of them is not stored, it
+-- is kept once more, as long as a dead task: the same calls may be submitted again. Those who still
+-- wait for another one learn that it does not come back.
 local due = redis.call('ZRANGEBYSCORE', groups, '-inf', whole(now), 'LIMIT', 0, GROUPS_MAX)
 local old, open = {}, {}
 for _, gid in ipairs(due) do
   local group = group_of(string.sub(meta, 1, -5), gid)
-  if group and group.is_sealed and not group.state
-    and redis.call('HEXISTS', group.key, 'kept') == 0 then
-    open[#open + 1] = group
+  local is_open = group and group.is_sealed and not group.state
+  local lacks = is_open and lacks_members(group, tasks, flow and flow.own)
+  if is_open and (not lacks or redis.call('HEXISTS', group.key, 'kept') == 0) then
+    open[#open + 1] = { gid = gid, key = group.key, lacks = lacks }
   else
     old[#old + 1] = gid
     redis.call('HLEN', key_of(meta, 'results', gid))
@@ -132,8 +136,10 @@ if #old > 0 then
   redis.call('ZREM', groups, unpack(old))
 end
 for _, group in ipairs(open) do
-  redis.call('HSET', group.key, 'kept', '1')
-  redis.call('ZADD', groups, whole(now + age_ms), group.gid)
+  if group.lacks then
+    redis.call('HSET', group.key, 'kept', '1')
+  end
+  redis.call('ZADD', groups, whole(now + math.max(age_ms, OPEN_MS_MIN)), group.gid)
 end
 if #ids + #untold > 0 then
   redis.call('HSET', meta, 'purged_born', whole(born))

@@ -34,6 +34,7 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, '')
+local write_back = mending and mending.back and setting_back()(meta, now, mending.back)
 local is_raised, lapsed = {}, {}
 for _, change in ipairs(mending or {}) do
   is_raised[change.worker] = change.is_raised
@@ -134,6 +135,9 @@ end
 -- Writes.
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
+if write_back then
+  write_back()
+end
 if mending then
   redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min', whole(lease_min))
 end

@@ -12,12 +12,16 @@ local now, worker, lease_ms, description = now_ms(ARGV[1]), ARGV[2], tonumber(AR
 
 -- Checks.
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
+local write_back = mending and mending.back and setting_back()(meta, now, mending.back)
 redis.call('ZCARD', workers)
 redis.call('HLEN', worker_info)
 
 -- Writes.
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
+if write_back then
+  write_back()
+end
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
 redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))
 redis.call('HSET', meta, 'watched_at', whole(now), 'lease_min',

@@ -5,14 +5,15 @@
 -- lease that is over but was not reaped is renewed: no other worker has the tasks. A worker that
 -- holds nothing has a longer lease if many workers serve the queue. The call records that a worker
 -- watches the leases. If no worker did for half a lease, the call gives each worker one more whole
--- lease, once. If a worker that holds nothing finds work in the queue that is ready or due, it
--- writes a wakeup, because an earlier wakeup may be lost with a worker.
+-- lease, once. If the clock was set back, the call moves the times that are too late. If a worker
+-- that holds nothing finds work in the queue that is ready or due, it writes a wakeup, because an
+-- earlier wakeup may be lost with a worker.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms
 -- REPLY  OK, now ms, ms until the earliest lease of another worker is over (-1: no other), how many
 --        workers the queue has, ms of the lease, the held tasks as id, token, …; the ids among them
---        that were asked to stop
+--        that were asked to stop; ms until a schedule that was made at run time is due, -1: none
 -- REFUSE LAPSED
 
 local meta, workers, working, cancel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -24,6 +25,7 @@ if not redis.call('ZSCORE', workers, worker) then
   return { 'LAPSED' }
 end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
+local write_back = mending and mending.back and setting_back()(meta, now, mending.back)
 local held = all_held(working)
 local stopping = asked_to_stop(cancel, working, held)
 local peers = redis.call('ZCARD', workers)
@@ -35,10 +37,20 @@ if is_work_left then
   redis.call('LLEN', wake)
 end
 local given_ms, expiry = lease_for(lease_ms, #held, peers, now)
+-- A schedule that never is due again has the score `inf`.
+local next_tick = redis.call('ZRANGE', string.sub(meta, 1, -5) .. 'schedules', '0', '0',
+  'WITHSCORES')[2]
+local tick_in = '-1'
+if next_tick and next_tick ~= 'inf' then
+  tick_in = whole(math.max(next_tick - now, 0))
+end
 
 -- Writes.
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
+if write_back then
+  write_back()
+end
 redis.call('ZADD', workers, expiry_text(expiry), worker)
 redis.call('HSET', meta, 'watched_at', whole(now))
 if mending then
@@ -48,4 +60,4 @@ if is_work_left then
   wake_worker(wake)
 end
 return { 'OK', whole(now), next_expiry_in(workers, worker, now), whole(peers), whole(given_ms),
-  held, stopping }
+  held, stopping, tick_in }

@@ -1,10 +1,10 @@
 -- retire: an unused queue → ∅, with all its keys
 --
--- The queue has no task, no worker, no ledger and no group, no task elsewhere waits for one of it,
--- it is not paused, and no worker has used it for a while. The script removes facts about the past
--- only when no call can need them: `purged_born` and `deleted` matter only while a ledger exists,
--- and a later fence is higher than the last one, which belongs to a ms in the past. Results,
--- outcomes, completion lists and the marks of successes expire by themselves.
+-- The queue has no task, no worker, no ledger, no group and no schedule, no task elsewhere waits
+-- for one of it, it is not paused, and no worker has used it for a while. The script removes facts
+-- about the past only when no call can need them: `purged_born` and `deleted` matter only while a
+-- ledger exists, and a later fence is higher than the last one, which belongs to a ms in the past.
+-- Results, outcomes, completion lists and the marks of successes expire by themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms
@@ -19,6 +19,7 @@ local deleted, lanes, unmet, unmet_ended, ties = KEYS[20], KEYS[21], KEYS[22], K
 local outboxes, applied, asks, giveups = KEYS[25], KEYS[26], KEYS[27], KEYS[28]
 local limits, paused, shut, spent, loans = KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33]
 local groups, widths, asked, gathers = KEYS[34], KEYS[35], KEYS[36], KEYS[37]
+local schedules, code_schedules = KEYS[38], KEYS[39]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -41,6 +42,7 @@ local function count(command, keys)
   return sum
 end
 local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers, groups })
+  + count('ZCARD', { schedules, code_schedules })
   + count('HLEN', { ties }) + count('ZCARD', { outboxes })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
 count('HLEN', { unmet, unmet_ended, applied })

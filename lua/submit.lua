@@ -18,8 +18,8 @@
 --        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
 --        task: id, record; then, except in a plain call: the client to be kept another day, or '';
 --        the last call of this slot that was answered, 16 less than this one in a plain call; how
---        many options; 1 if ids may exist, else ''; the options of the tasks that are not plain, in
---        their order; blobs
+--        many options; '' if all ids are new, 1 if they may exist, 2 if several tasks may also have
+--        one id; the options of the tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
 --        `in<ms>`, `at<ms>` or ''; keys and blobs count from 1 after the fixed part, 0 is none;
 --        stamp is 1 if the record must state when it was accepted, else 0. `<position>` alone is a
@@ -31,7 +31,8 @@
 --        before the gates. `@<first>:<last>;<width>` and then a lane for each of these tasks are
 --        the lanes; they come after all other options. Before all others come, for each
 --        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
---        one; `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
+--        one, or `&<position>;<mark>;=<position>` for a task of this call if all are new;
+--        `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
 --        Before these come the tasks that may have ended before: `=<first>:<last>` for steps whose
 --        success is remembered, and for members with positions one after the other
 --        `=<first>:<last>;<position in the group>;<ms when it was made>;<queue>;<group>`
@@ -53,12 +54,13 @@ local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
 local SHORT, STEP = 16, 64
 -- The bytes of `%` and `@`.
 local GATE_MARK, LANE_MARK = 37, 64
+local ONE_LANE = '@1:1;1'
 local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 -- Arithmetic with a text costs Redis half of `tonumber`.
 local client, options = ARGV[past_tasks] or '', (ARGV[past_tasks + 2] or 0) + 0
 local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
-local may_exist, first_option = ARGV[past_tasks + 3] == '1', past_tasks + 4
+local may_exist, first_option = (ARGV[past_tasks + 3] or '') ~= '', past_tasks + 4
 local past_options = first_option + options
 
 -- Checks.
@@ -84,10 +86,12 @@ if last ~= since and answered then
     return { 'FORGOTTEN' }
   end
 end
--- A submit of one task needs no lists and no functions if the task is plain, or has limits alone.
-local is_gated = not plain and count == 1 and options == 1 and not priority
-  and string.byte(ARGV[first_option]) == GATE_MARK
-local one = (plain and count == 1 or is_gated) and first_id
+-- A submit of one task needs no lists and no functions if the task is plain, or has limits alone,
+-- or is in a lane of one permit.
+local is_short = not plain and count == 1 and not priority
+local is_gated = is_short and options == 1 and string.byte(ARGV[first_option]) == GATE_MARK
+local is_laned = is_short and options == 2 and ARGV[first_option] == ONE_LANE
+local one = (plain and count == 1 or is_gated or is_laned) and first_id
 local lost, now_ms, whole, append, seldom, laned, gated, waiting
 if not one or last < since then
   now_ms, whole, append, seldom, laned, gated, waiting = rare()
@@ -103,7 +107,8 @@ if not (plain or one) or length <= SHORT or (length + count) % STEP < count then
 end
 -- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
 -- older than others. An id that the program has chosen may contain any time.
-local second = now_override == '' and redis.call('TIME')[1] or string.sub(now_override, 1, -4)
+local time = now_override == '' and redis.call('TIME')
+local second = time and time[1] or string.sub(now_override, 1, -4)
 local clocks_agree, now = second == string.sub(here, 1, -4), nil
 if priority or not clocks_agree then
   if not seldom then
@@ -123,7 +128,27 @@ if one and is_gated then
     one = nil
   end
 end
-if is_gated and not one then
+-- The lane of the only task: its name and key, how many tasks it has; the place of this one and the
+-- count of blocked tasks, if it must wait.
+local base, lane_name, lane, lane_size, place, blocked
+if one and is_laned then
+  base, lane_name = string.sub(tasks, 1, -6), ARGV[first_option + 1]
+  local facts = redis.call('HMGET', base .. 'meta', 'widest', 'places', 'blocked', 'needs')
+  -- The queue must have had lanes, all of one permit each.
+  one = facts[4] and not facts[1] and one
+  lane = one and base .. 'lane:' .. lane_name
+  lane_size = one and redis.call('ZCARD', lane) or 0
+  if lane_size > 0 then
+    place = string.format('%d', (facts[2] or 0) + 1)
+    blocked = string.format('%d', (facts[3] or 0) + 1)
+  end
+  if lane_size == 1 then
+    redis.call('ZCARD', base .. 'lanes')
+    local ms = time and time[1] * 1000 + math.floor(time[2] / 1000) or now_override
+    now = string.format('%d', ms)
+  end
+end
+if (is_gated or is_laned) and not one then
   redis.call('LLEN', wake)
 end
 if not one and not seldom then
@@ -133,7 +158,7 @@ if client ~= '' then
   redis.call('ZCARD', ledgers)
 end
 
-local asked, apart, joins, write_lanes, gate_joins, write_gate_joins
+local asked, apart, ids, joins, write_lanes, gate_joins, write_gate_joins
 if not one and (options > 0 or may_exist) then
   local first_gate, first_lane = nil, first_option
   while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
@@ -147,7 +172,7 @@ if not one and (options > 0 or may_exist) then
     local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
       delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
       blobs_given = { unpack(ARGV, past_options) }, waiting = waiting }
-    local ids = {}
+    ids = {}
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]
     end
@@ -158,7 +183,7 @@ if not one and (options > 0 or may_exist) then
     for i = first_option, first_gate - 1 do
       given[#given + 1] = ARGV[i]
     end
-    asked = read_options(queue, given, ids, now, may_exist)
+    asked = read_options(queue, given, ids, now, may_exist, ARGV[past_tasks + 3] == '2')
   end
   apart = asked and asked.apart or {}
   if first_lane < past_options then
@@ -174,8 +199,9 @@ if not one and (options > 0 or may_exist) then
     now = now or gate_joins.count > 0 and now_ms(now_override)
   end
 end
-local entries, in_ready = not one and {} or nil, 0
-for i = 1, one and 0 or count do
+local is_whole = ids and not next(apart)
+local entries, in_ready = is_whole and ids or not one and {} or nil, 0
+for i = 1, (one or is_whole) and 0 or count do
   if not (apart and apart[i]) then
     in_ready = in_ready + 1
     entries[in_ready] = ARGV[FIRST_TASK + 2 * i - 2]
@@ -209,7 +235,15 @@ redis.call('HSET', ledger, slot, answer)
 if lost then
   redis.call('HSET', ledger, 'lost' .. slot, lost)
 end
-if one then
+if lane then
+  redis.call('ZADD', lane, place or '-1', one)
+end
+if place then
+  if lane_size == 1 then
+    redis.call('ZADD', base .. 'lanes', 'NX', now, lane_name)
+  end
+  redis.call('HSET', base .. 'meta', 'places', place, 'blocked', blocked)
+elseif one then
   redis.call('RPUSH', ready, one)
   if not is_woken then
     redis.call('RPUSH', wake, '1')

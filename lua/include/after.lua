@@ -41,9 +41,24 @@ local function change(cache, field, value)
   cache.now[field] = value
 end
 
+-- The same for a field that no earlier step of the call has set, and none sets again. This costs
+-- Redis half as much.
+local function add(cache, field, value)
+  local size = #cache.set
+  cache.set[size + 1], cache.set[size + 2], cache.now[field] = field, value, value
+end
+
+local function has_changes(cache)
+  return #cache.changed > 0 or #cache.set > 0
+end
+
+local function remove(cache, field)
+  cache.gone[#cache.gone + 1], cache.now[field] = field, false
+end
+
 -- Fields are set before others are removed, so that no hash is emptied and written again.
 local function write_changes(cache, key)
-  local set, gone = {}, {}
+  local set, gone = cache.set, cache.gone
   for _, field in ipairs(cache.changed) do
     if cache.now[field] then
       set[#set + 1], set[#set + 2] = field, cache.now[field]
@@ -61,7 +76,7 @@ local function write_changes(cache, key)
 end
 
 local function cache_of()
-  return { now = {}, changed = {}, is_changed = {} }
+  return { now = {}, changed = {}, is_changed = {}, set = {}, gone = {} }
 end
 
 -- What a call does to tasks that wait for others.
@@ -112,7 +127,7 @@ local function tie(flow, ref, waiter)
   if value == '*' then
     change_many(flow, ref, waiter, true)
   elseif not value then
-    change(flow.ties, ref, waiter)
+    add(flow.ties, ref, waiter)
   elseif #value + #waiter > TIE_BYTES_MAX then
     change(flow.ties, ref, '*')
     for one in string.gmatch(value, '%S+') do

@@ -1,7 +1,8 @@
 -- after_free: prerequisites that are met, and the tasks that it frees.
 
 -- A prerequisite of a task is met, and possibly brings its result. Returns whether the task waited
--- for it.
+-- for it. `flow.free` has the tasks that wait for nothing else: the id, or a list of the id, its
+-- due time, and whether it has a lane.
 local function strike(flow, id, mark, result)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value then
@@ -10,8 +11,8 @@ local function strike(flow, id, mark, result)
     if mark == TAKEN then
       take_input(flow, id, result or 'null')
     end
-    change(flow.unmet, id, false)
-    flow.free[#flow.free + 1] = { id }
+    remove(flow.unmet, id)
+    flow.free[#flow.free + 1] = id
     return true
   end
   local marks, due, flags = parts_of(value)
@@ -38,7 +39,11 @@ local function read_free(flow, now)
   local base, ready = flow.base, {}
   flow.later = {}
   for _, task in ipairs(flow.free) do
-    local id, due, has_lane = task[1], task[2] or 0, task[3]
+    local is_plain = type(task) == 'string'
+    local id, due, has_lane = task, 0, nil
+    if not is_plain then
+      id, due, has_lane = task[1], task[2] or 0, task[3]
+    end
     if due > now or has_lane then
       due = math.max(due, now)
       flow.later[#flow.later + 1], flow.later[#flow.later + 2] = whole(due), id

@@ -2,36 +2,45 @@
 
 -- Reads the options of prerequisites: which tasks wait for what, have a lane, and give up when.
 -- Returns the position after them.
-local function read_after_options(found, options, first)
+local function read_after_options(found, options, at, ids)
+  local after, size = found.after, 0
   while true do
-    local position, mark, home, ref =
-      string.match(options[first] or '', '^&(%d+);(.);([^;]*);(.*)$')
-    if not position then
-      return first
+    local option = options[at] or ''
+    local position, mark, nth = string.match(option, '^&(%d+);(.);=(%d+)$')
+    local home, ref = '', nil
+    if nth then
+      -- A task of this call, which is new.
+      ref = ids[nth + 0]
+    else
+      position, mark, home, ref = string.match(option, '^&(%d+);(.);([^;]*);(.*)$')
     end
-    position, first = tonumber(position), first + 1
+    if not position then
+      return at
+    end
+    position, at = position + 0, at + 1
     if mark == '!' then
       found.give_up[position] = tonumber(ref)
     elseif mark == '@' then
       found.has_lane[position] = true
     else
-      found.after[#found.after + 1] = { position = position, mark = mark, home = home, ref = ref,
-        state = 'open' }
+      size = size + 1
+      after[size] = { position = position, mark = mark, home = home, ref = ref,
+        state = (nth or home ~= '') and 'open' or nil }
     end
   end
 end
 
 -- Which prerequisites are not met. `unmet` has them by position, if there are any. Returns the
 -- position of the first other option.
-local function read_prerequisites(queue, found, options, at, now)
+local function read_prerequisites(queue, found, options, at, ids, now)
   found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
   -- What tasks of this call wait for, and those that are accepted so far.
   found.asked, found.waiting_here = {}, {}
-  local first = read_after_options(found, options, at)
+  local first = read_after_options(found, options, at, ids)
   local flow, here, refs = flow_of(queue.meta), {}, {}
   found.flow = flow
   for _, one in ipairs(found.after) do
-    if one.home == '' then
+    if not one.state then
       here[#here + 1], refs[#refs + 1] = one, one.ref
     end
   end
@@ -67,7 +76,7 @@ local function wait_for_prerequisites(found, ids, now)
       local give_up = found.give_up[position]
       begin_wait(found.flow, ids[position], found.unmet[position], found.due_of[position],
         found.has_lane[position], give_up and now + give_up, now)
-      found.apart[position] = 'blocked'
+      found.apart[position], found.flow.has_waits = 'blocked', true
     end
   end
 end

@@ -1,5 +1,7 @@
 -- after_success: what successes mean for the tasks that wait for them.
 
+-- A task of this queue that waits, `<id><mark>`.
+local WAITER_LENGTH, TAKEN_BYTE = 23, string.byte(TAKEN)
 -- A call strikes at most this many waiters. The rest learns of the success by an effect.
 local STRUCK_MAX = 256
 -- Those who take a larger result get it by an effect, a few at a time.
@@ -25,46 +27,65 @@ local function results_by_ref(flow, done, biz, results, members)
   return by_ref
 end
 
--- Returns what successes do for the tasks that wait, nil if nothing. `tied` has the references for
--- which somebody waits. `handed` has the results, and the groups that end and the effects on groups
--- elsewhere.
-local function flow_of_success(meta, tied, done, biz, handed, now)
-  local flow, by_ref, members = flow_of(meta), nil, handed.members
-  local waiters, ids, passed = {}, {}, {}
-  load(flow.ties, flow.ties_key, tied)
-  for _, ref in ipairs(tied) do
-    local value, result = flow.ties.now[ref], nil
-    if value and value ~= '*' and string.find(value .. ' ', '%S' .. TAKEN .. '[ @]') then
-      by_ref = by_ref or results_by_ref(flow, done, biz, handed.results, members)
-      result = by_ref[ref]
-    end
-    if value == '*' or value and #ids >= STRUCK_MAX
-      or result and #result[2] > RESULT_PASSED_MAX then
-      post(flow, flow.own, 'end success 0 ' .. ref)
-    elseif value then
-      for waiter in string.gmatch(value, '%S+') do
-        waiters[#waiters + 1] = waiter
-        ids[#ids + 1] = string.sub(waiter, 1, 22)
-        passed[#waiters] = string.sub(waiter, 23, 23) == TAKEN and result
-      end
-      change(flow.ties, ref, false)
+-- Adds the tasks that wait for a success to `told`: their ids, marks, queues and results. `value`
+-- is what `ties` has. Many tasks, and those that take a large result, learn of it by an effect.
+local function tell_waiters(flow, told, ref, value)
+  local n, result = #told.ids + 1, nil
+  if #value == WAITER_LENGTH and n <= STRUCK_MAX
+    and string.byte(value, WAITER_LENGTH) ~= TAKEN_BYTE then
+    -- The usual case: one task of this queue, which takes no result.
+    told.ids[n], told.marks[n] = string.sub(value, 1, 22), string.sub(value, 23)
+    remove(flow.ties, ref)
+    return
+  end
+  if value ~= '*' and string.find(value .. ' ', '%S' .. TAKEN .. '[ @]') then
+    told.by_ref = told.by_ref or told.results_by_ref()
+    result = told.by_ref[ref]
+  end
+  if value == '*' or n > STRUCK_MAX or result and #result[2] > RESULT_PASSED_MAX then
+    post(flow, flow.own, 'end success 0 ' .. ref)
+    return
+  end
+  for waiter in string.gmatch(value, '%S+') do
+    local mark = string.sub(waiter, 23, 23)
+    told.ids[n], told.marks[n] = string.sub(waiter, 1, 22), mark
+    told.queues[n] = #waiter > WAITER_LENGTH and string.sub(waiter, 25) or nil
+    told.results[n] = mark == TAKEN and result or nil
+    n = n + 1
+  end
+  remove(flow.ties, ref)
+end
+
+-- Returns what successes do for the tasks that wait, nil if nothing. `seen` has the references for
+-- which somebody waits, and possibly who. `handed` has the results, and the groups that end and the
+-- effects on groups elsewhere.
+local function flow_of_success(meta, seen, done, biz, handed, now)
+  local flow, members = flow_of(meta), handed.members
+  local told = { ids = {}, marks = {}, queues = {}, results = {} }
+  function told.results_by_ref()
+    return results_by_ref(flow, done, biz, handed.results, members)
+  end
+  local who = seen.who or #seen.tied > 0 and redis.call('HMGET', flow.ties_key, unpack(seen.tied))
+  for i, ref in ipairs(seen.tied) do
+    if who[i] then
+      tell_waiters(flow, told, ref, who[i])
     end
   end
   for _, one in ipairs(members and members.there or {}) do
     post(flow, one.home, 'member ' .. one.gid .. ' ' .. one.index .. ' success 0 '
       .. result_word(one.id, one.result))
   end
-  if #waiters == 0 and #flow.targets == 0 then
+  if #told.ids == 0 and #flow.targets == 0 then
     return nil
   end
-  load(flow.unmet, flow.unmet_key, ids)
-  for i, waiter in ipairs(waiters) do
-    local result = passed[i]
-    if #waiter == 23 then
-      strike(flow, ids[i], string.sub(waiter, 23), result and result[2])
-    else
-      post(flow, string.sub(waiter, 25), 'met ' .. string.sub(waiter, 1, 23)
+  load(flow.unmet, flow.unmet_key, told.ids)
+  for n, id in ipairs(told.ids) do
+    local mark, queue, result = told.marks[n], told.queues[n], told.results[n]
+    if queue then
+      post(flow, queue, 'met ' .. id .. mark
         .. (result and ' ' .. result_word(result[1], result[2]) or ''))
+    else
+      strike(flow, id, mark, result and result[2])
     end
   end
   read_free(flow, now)

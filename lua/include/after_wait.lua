@@ -6,6 +6,13 @@ local FIRST_ASK_MS = 60000
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for
 -- this one), its reference, and its state.
 local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
+  local first = unmet[1]
+  if not unmet[2] and first.home == '' and first.state == 'open' and first.mark ~= TAKEN
+    and not (due or has_lane or give_up_at) then
+    tie(flow, first.ref, id .. first.mark)
+    add(flow.unmet, id, first.mark)
+    return
+  end
   local marks, flags, asks = {}, has_lane and 'l' or '', false
   for i, one in ipairs(unmet) do
     marks[i] = one.mark
@@ -50,7 +57,7 @@ local function read_waits(flow)
 end
 
 local function mark_ties(flow)
-  if flow.is_unmarked and #flow.ties.changed > 0 then
+  if flow.is_unmarked and has_changes(flow.ties) then
     set_end_mark(flow.base, 'ties')
   end
 end

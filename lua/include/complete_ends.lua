@@ -17,7 +17,7 @@ local function ends_of(base, waiters, seen, ids, biz, now, handed)
   if seen.has_flow then
     local flow_of_success
     flow_of_success, ends.write_flow = waiting()
-    ends.flow = flow_of_success(meta, seen.tied, ids, biz, handed, now)
+    ends.flow = flow_of_success(meta, seen, ids, biz, handed, now)
   end
   return ends
 end

@@ -23,10 +23,11 @@ local function marked_in(base, waiters, names)
   return found, stale, count
 end
 
--- Returns those of the references for which tasks wait. If tasks wait for few, such as for a group,
--- reading all of these costs less than looking for each reference.
+-- Returns those of the references for which tasks wait, and possibly who waits for each. If tasks
+-- wait for few, such as for a group, reading all of these costs less than looking for each
+-- reference.
 local function awaited_of(key, size, refs)
-  local awaited = {}
+  local awaited, who, count = {}, {}, 0
   if size * KEYS_COST <= #refs then
     local is_key = {}
     for _, ref in ipairs(redis.call('HKEYS', key)) do
@@ -37,18 +38,19 @@ local function awaited_of(key, size, refs)
         awaited[#awaited + 1] = refs[i]
       end
     end
-    return awaited
+    return awaited, nil
   end
   local waiters = redis.call('HMGET', key, unpack(refs))
   for i = 1, #refs do
     if waiters[i] then
-      awaited[#awaited + 1] = refs[i]
+      count = count + 1
+      awaited[count], who[count] = refs[i], waiters[i]
     end
   end
-  return awaited
+  return awaited, who
 end
 
--- Returns the references of these successes for which tasks wait.
+-- Returns the references of these successes for which tasks wait, as `awaited_of` does.
 local function tied_in(base, size, ids, biz, ended)
   local refs = ids
   if biz.of or #ended > 0 then
@@ -67,9 +69,11 @@ end
 -- has, `biz` has the marks of the biz ids, and `members` the members of groups.
 local function look_at(base, waiters, awaited, ids, biz, members)
   local found, stale, marks = marked_in(base, waiters, { 'cancel', 'permits', 'ties' })
-  local tied = found.ties and tied_in(base, found.ties, ids, biz, members and members.ended or {})
-    or {}
-  local seen = { found = found, stale = stale, tied = tied }
+  local tied, who = {}, nil
+  if found.ties then
+    tied, who = tied_in(base, found.ties, ids, biz, members and members.ended or {})
+  end
+  local seen = { found = found, stale = stale, tied = tied, who = who }
   -- Otherwise no client waits, no task was asked to stop, and no biz id is held.
   seen.has_endings = awaited > marks or found.cancel or biz.marks
   seen.has_flow = #tied > 0 or members and #members.there > 0

@@ -4,9 +4,9 @@
 -- A reason lives at least this long. It is shown only while the gate is shut.
 local REASON_MS_MIN = 60000
 
--- Adds the gate that a report shuts, with the ms until when. A scope is `queue`, `task`, `limit`, or
--- `lane` if the task has one; a task without a named limit shuts its own gate. `why` has the task
--- and its reason, for people who look at the pause: `shut:<gate>` expires after it.
+-- Adds the gate that a report shuts, with the ms until when. A scope is `queue`, `task` or `limit`,
+-- or `lane` if the task has one; a task without a named limit shuts its own gate. `why` has the
+-- task and its reason, for people who look at the pause: `shut:<gate>` expires after it.
 local function add_shut(shuts, meta, record, scope, wait, why, now)
   local header = header_of(record)
   local name = scope == 'queue' and '' or 'task:' .. tostring(header.t)

@@ -5,12 +5,19 @@ local MEMBER_MARK = 38
 
 -- Adds the position in the group and the result of each task of a run, except of those that another
 -- worker holds. `shared` is the result of all, nil if each has its own, which follows its position.
+-- Notes whether the group has no member at one of these positions. Numbers with the same count of
+-- digits sort as text, so this parses nothing.
 local function add_values(group, first, last, at, shared, is_held)
-  local values, size, step = group.values, #group.values, shared and 1 or 2
+  local ARGV, values, size, step = ARGV, group.values, #group.values, shared and 1 or 2
+  local total, digits = group.total_text, #group.total_text
   for position = first, last do
     if not is_held or is_held[position] then
-      values[size + 1], values[size + 2] = ARGV[at], shared or ARGV[at + 1]
+      local index = ARGV[at]
+      values[size + 1], values[size + 2] = index, shared or ARGV[at + 1]
       size = size + 2
+      if #index > digits or #index == digits and index >= total then
+        group.has_foreign = true
+      end
     end
     at = at + step
   end
@@ -33,6 +40,7 @@ local function read_members(base, first_id, at, past, is_held)
       group = group_of(base, gid)
       if group then
         members.here[#members.here + 1], by_gid[gid], group.values = group, group, {}
+        group.total_text = whole(group.total)
       end
     end
     if home == '' and group then
@@ -49,19 +57,6 @@ local function read_members(base, first_id, at, past, is_held)
     at = at + step * (last - first + 1)
   end
   return members, at
-end
-
--- Whether the group has no member at one of these positions. Numbers with the same count of digits
--- sort as text, so this parses nothing.
-local function is_foreign(group)
-  local values, total = group.values, whole(group.total)
-  for i = 1, #values, 2 do
-    local index = values[i]
-    if #index > #total or #index == #total and index >= total then
-      return true
-    end
-  end
-  return false
 end
 
 -- Keeps only the members that have not counted yet, and finds those of them that were lost.
@@ -121,7 +116,7 @@ local function count_members(members)
       group.values = {}
     elseif group.lost + group.failed + group.cancelled > 0
       or group.is_sealed and group.done + #group.values / 2 >= group.total
-      or is_foreign(group) then
+      or group.has_foreign then
       keep_new(group)
       group.ends = group.is_sealed and group.done + #group.values / 2 == group.total
       if group.ends then

@@ -77,6 +77,22 @@ local function offer(moves, lane, first)
   return offered
 end
 
+-- Reads every key that `write_passed` writes.
+local function read_passed(moves)
+  local base = moves.base
+  if #moves.calm > 0 then
+    redis.call('ZCARD', base .. 'lanes')
+  end
+  if #moves.going > 0 then
+    redis.call('LLEN', base .. 'ready')
+    redis.call('LLEN', base .. 'wake')
+    moves.ranks = priorities_of(base .. 'priorities', moves.going)
+    if moves.ranks then
+      redis.call('ZCARD', base .. 'priority')
+    end
+  end
+end
+
 -- Who gets the permits that become free. Reads every key that `write_moves` writes.
 local function pass_permits(moves)
   moves.going, moves.calm, moves.unblocked = {}, {}, 0
@@ -101,30 +117,11 @@ local function pass_permits(moves)
     end
     moves.unblocked = moves.unblocked + unblocked
   end
-  local base = moves.base
-  if #moves.calm > 0 then
-    redis.call('ZCARD', base .. 'lanes')
-  end
-  if #moves.going > 0 then
-    redis.call('LLEN', base .. 'ready')
-    redis.call('LLEN', base .. 'wake')
-    moves.ranks = priorities_of(base .. 'priorities', moves.going)
-    if moves.ranks then
-      redis.call('ZCARD', base .. 'priority')
-    end
-  end
+  read_passed(moves)
 end
 
 -- Offered tasks are added to the end of the ready list, so lanes take turns.
-local function write_moves(moves, now)
-  for _, lane in ipairs(moves) do
-    if lane.set then
-      redis.call('ZADD', lane.key, unpack(lane.set))
-    end
-    if #lane > 0 then
-      redis.call('ZREM', lane.key, unpack(lane))
-    end
-  end
+local function write_passed(moves, now)
   local base = moves.base
   if #moves.calm > 0 then
     redis.call('ZREM', base .. 'lanes', unpack(moves.calm))
@@ -135,4 +132,16 @@ local function write_moves(moves, now)
   if #moves.going > 0 then
     add_ready(base .. 'ready', base .. 'priority', base .. 'wake', moves.going, moves.ranks, now)
   end
+end
+
+local function write_moves(moves, now)
+  for _, lane in ipairs(moves) do
+    if lane.set then
+      redis.call('ZADD', lane.key, unpack(lane.set))
+    end
+    if #lane > 0 then
+      redis.call('ZREM', lane.key, unpack(lane))
+    end
+  end
+  write_passed(moves, now)
 end

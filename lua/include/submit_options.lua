@@ -14,19 +14,26 @@ local function leave_out(found, position, owner)
   found.answers[position] = owner
 end
 
--- Omits the tasks that are already stored. A task that appears a second time in the call is
--- omitted, too. It is listed, because it gets the answer of the first.
+-- Omits the tasks that are already stored.
 local function leave_out_stored(tasks, found, ids)
-  local records, first, repeated = redis.call('HMGET', tasks, unpack(ids)), {}, {}
-  for position, id in ipairs(ids) do
+  local records = redis.call('HMGET', tasks, unpack(ids))
+  for position = 1, #ids do
     if records[position] then
-      leave_out(found, position, id)
-    elseif first[id] then
+      leave_out(found, position, ids[position])
+    end
+  end
+end
+
+-- Omits a task that appears a second time in the call. Returns a list of these tasks, because each
+-- gets the answer of the first.
+local function leave_out_repeated(found, ids)
+  local first, repeated = {}, {}
+  for position, id in ipairs(ids) do
+    if first[id] and found.apart[position] ~= 'taken' then
       found.apart[position] = 'taken'
       repeated[#repeated + 1] = { position, first[id], id }
-    else
-      first[id] = position
     end
+    first[id] = first[id] or position
   end
   return repeated
 end
@@ -175,11 +182,14 @@ end
 -- owner for each task that is not admitted; `stamps` has the text before records; `earlier` has by
 -- how many ms a priority ranks a ready task before others. `write` writes everything except
 -- records and the ready list.
-local function read_options(queue, options, ids, now, may_exist)
+local function read_options(queue, options, ids, now, may_exist, may_repeat)
   local found = { apart = {}, taken = {}, answers = {}, owners = {}, marks = {}, held = {},
     keys_taken = 0, blobs = {}, priorities = {}, stamps = {}, later = {}, ranked = {}, ranks = {},
     unmet = {}, due_of = {}, earlier = {} }
-  local repeated = may_exist and leave_out_stored(queue.tasks, found, ids) or {}
+  if may_exist then
+    leave_out_stored(queue.tasks, found, ids)
+  end
+  local repeated = may_repeat and leave_out_repeated(found, ids) or {}
   if #queue.biz_keys > 0 then
     found.held = marks_of(queue.biz_keys)
   end
@@ -192,7 +202,7 @@ local function read_options(queue, options, ids, now, may_exist)
   if string.byte(options[first] or '') == AFTER_MARK then
     local read_prerequisites
     read_prerequisites, wait_for_prerequisites, write_waits, found.walking = queue.waiting()
-    first = read_prerequisites(queue, found, options, first, now)
+    first = read_prerequisites(queue, found, options, first, ids, now)
   end
   for i = first, #options do
     if options[i] == '+' then
@@ -207,7 +217,7 @@ local function read_options(queue, options, ids, now, may_exist)
   for _, again in ipairs(repeated) do
     leave_out(found, again[1], found.answers[again[2]] or again[3])
   end
-  if may_exist then
+  if may_exist and next(found.answers) then
     found.taken = in_order(found.answers, #ids)
   end
   local deleted, again = nil, {}
@@ -243,7 +253,7 @@ local function read_options(queue, options, ids, now, may_exist)
     end
     local ranked, ranks = ranked_of(found, ids)
     rank(queue.priority, queue.wake, ranked, ranks, now)
-    if found.flow and #found.flow.unmet.changed > 0 then
+    if found.flow and found.flow.has_waits then
       write_waits(found.flow, now)
     end
     if found.has_flow then

@@ -11,6 +11,8 @@
 local OFTEN_MAX = 8
 -- A long lease is at most this many usual leases.
 local LONG_MAX = 10
+-- A clock that is set back by less than this moves leases alone.
+local BACK_MS = 1000
 
 -- Returns the lease of a worker that holds `held` tasks, and when that lease is over.
 local function lease_for(lease_ms, held, peers, now)
@@ -37,20 +39,25 @@ end
 -- before it.
 --
 -- When the clock is set back, leases also go back. Otherwise a dead worker would keep its tasks for
--- the length of that step.
+-- the length of that step. `back` of the changes is for `moved_back`, which moves other times.
 --
 -- A queue without workers has nothing to watch, so `watched_at` keeps the value of the last worker.
 local function mending_of(meta, workers, now, lease_ms, self)
-  local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min')
+  local seen = redis.call('HMGET', meta, 'watched_at', 'lease_min', 'back')
   local shortest = tonumber(seen[2] or lease_ms)
   local gap = now - tonumber(seen[1] or now)
-  if gap >= 0 and gap <= shortest / 2 then
+  if gap >= 0 and gap <= shortest / 2 and not seen[3] then
     return nil, shortest
   end
   local mending, least = {}, math.huge
+  if gap <= -BACK_MS then
+    mending.back = { gap = gap }
+  elseif seen[3] then
+    mending.back = { bound = seen[3] }
+  end
   local expiries = redis.call('ZRANGE', workers, 0, -1, 'WITHSCORES')
   if #expiries == 0 then
-    return nil, shortest
+    return self ~= '' and mending.back and mending or nil, shortest
   end
   for i = 1, #expiries, 2 do
     local worker, score = expiries[i], expiries[i + 1]

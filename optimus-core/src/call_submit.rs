@@ -109,6 +109,17 @@ impl<T: Task, In> Call<T, In> {
 #[must_use = "a call does nothing until it is submitted"]
 pub struct ErasedCall(pub(crate) Submission);
 
+impl ErasedCall {
+    /// Erases the type of a call, or returns an erased call; for crates that keep calls.
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] for options or arguments that can't be stored.
+    #[doc(hidden)]
+    pub fn of(call: impl Submit) -> Result<Self, Error> {
+        call.into_submission().map(Self)
+    }
+}
+
 /// Types that a client can submit: [`Call`] and [`ErasedCall`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a call",

@@ -7,10 +7,11 @@ use tokio::time::Instant;
 
 use crate::{
     Error,
+    attempt_facts::AttemptFacts,
     call::Call,
     call_submit::{ErasedCall, Submit as _},
     client::{Client, TaskHandle},
-    context::{AttemptFacts, Context},
+    context::Context,
     control_words::BoxError,
     data::Data,
     options::Due,
@@ -21,12 +22,13 @@ use crate::{
 impl<T: Task> Call<T> {
     /// Submits the call. Inside a handler, it goes to the store of the handler's worker; elsewhere,
     /// through the installed client; see [`Client::install`]. In a future that a handler spawns,
-    /// use [`Context::client`].
+    /// use [`Context::client`]. Inside a transaction of `optimus_sql`, the call is submitted once
+    /// the transaction is committed.
     ///
     /// # Errors
     /// See [`Client::submit`]; [`Error::is_invalid`] if no client was installed.
     pub async fn perform_async(self) -> Result<TaskHandle<T::Output>, Error> {
-        Client::current()?.submit(self).await
+        Client::perform(self).await
     }
 
     /// Submits as [`perform_async`](Self::perform_async), to run no sooner than `delay` from now.

@@ -21,14 +21,15 @@ use tokio::{
 
 use crate::{
     Error,
+    attempt_facts::AttemptFacts,
     attempt_values::Values,
     blocking_threads::Threads,
     client::{Client, OwnClient},
     data::Data,
     group::Member,
-    headers::Headers,
     id::{QueueName, TaskId},
     layers::Layers,
+    tick::Tick,
 };
 
 /// One attempt at a task, as its handler sees it. A context is cheap to clone.
@@ -54,51 +55,6 @@ struct Inner {
     /// Calls of `run_blocking` whose closure has not returned.
     blocking: AtomicUsize,
     unblocked: Notify,
-}
-
-/// The facts that a worker has about an attempt when it starts.
-#[doc(hidden)]
-#[derive(Debug, Clone)]
-pub struct AttemptFacts {
-    pub id: TaskId,
-    pub task: &'static str,
-    /// The number of the attempt, from 1: the failures and losses so far, plus this attempt.
-    pub number: u32,
-    pub failures: u32,
-    pub max_retry: u32,
-    pub fence: u64,
-    pub deadline: Instant,
-    /// The time from the submit to the claim of this attempt.
-    pub age: Option<Duration>,
-    /// The key of its lane.
-    pub lane: Option<String>,
-    /// Its place in a group.
-    pub member: Option<Member>,
-    pub headers: Headers,
-}
-
-impl AttemptFacts {
-    /// Returns the first attempt at a task without a name and without retries.
-    pub fn first(id: TaskId, deadline: Instant) -> Self {
-        Self {
-            id,
-            task: "",
-            number: 1,
-            failures: 0,
-            max_retry: 0,
-            fence: 1,
-            deadline,
-            age: None,
-            lane: None,
-            member: None,
-            headers: Headers::new(),
-        }
-    }
-
-    /// Returns whether the task may be retried if this attempt fails.
-    pub fn has_retries_left(&self) -> bool {
-        self.failures < self.max_retry
-    }
 }
 
 impl Context {
@@ -133,6 +89,12 @@ impl Context {
                 unblocked,
             }),
         }
+    }
+
+    /// Returns the instant of the [schedule](crate::Schedule) that has submitted the task; `None`
+    /// if no schedule has.
+    pub fn tick(&self) -> Option<&Tick> {
+        self.inner.attempt.tick.as_deref()
     }
 
     /// Returns the task's id.

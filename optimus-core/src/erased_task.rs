@@ -16,6 +16,7 @@ use crate::{
     data::DataKey,
     guarded_drop::{discard, panic_text},
     options::TaskOptions,
+    schedule::Schedule,
     task::Task,
 };
 
@@ -58,6 +59,7 @@ pub struct TaskDefinition {
     type_name: fn() -> &'static str,
     options: fn() -> TaskOptions,
     required_data: fn() -> Vec<DataKey>,
+    schedule: fn() -> Option<Schedule>,
     run: fn(&[u8], Context, Duration) -> Result<Running, RunError>,
     check: fn(&[u8]) -> Result<(), RunError>,
     run_all: fn(&[Vec<u8>], Context, Duration) -> RunningCalls,
@@ -81,6 +83,7 @@ impl TaskDefinition {
             type_name: std::any::type_name::<T>,
             options: T::options,
             required_data: T::required_data,
+            schedule: T::schedule,
             run: start::<T>,
             check: |payload| decode_call::<T>(payload).map(discard),
             run_all: start_all::<T>,
@@ -110,6 +113,11 @@ impl TaskDefinition {
     /// Returns the data that the task needs.
     pub fn required_data(&self) -> Vec<DataKey> {
         (self.required_data)()
+    }
+
+    /// Returns the task's own schedule.
+    pub fn schedule(&self) -> Option<Schedule> {
+        (self.schedule)()
     }
 
     /// Decodes the arguments and starts an attempt. Its result is encoded unless `result_ttl` is
@@ -220,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        context::AttemptFacts,
+        attempt_facts::AttemptFacts,
         data::Data,
         id::{QueueName, TaskId},
     };

@@ -49,6 +49,8 @@ enum Kind {
         "the outcome of {what} is unknown: {why}; it may have been done, and is safe to repeat"
     )]
     UnknownOperation { what: String, ids: Vec<TaskId>, why: String },
+    #[error("the shard {0} is another worker's now; return from the round, and its holder goes on")]
+    ShardLost(String),
     #[error("{0}")]
     Unsupported(String),
     #[error(
@@ -177,6 +179,8 @@ constructors! {
     /// An operator's call was sent and not answered.
     unknown_operation(what: String, ids: Vec<TaskId>, why: String) =>
         Kind::UnknownOperation { what, ids, why };
+    /// The caller no longer holds the shard.
+    shard_lost(shard: String) => Kind::ShardLost(shard);
     /// The store's version or configuration does not support the request.
     unsupported(what: impl Into<String>) => Kind::Unsupported(what.into());
     /// The queue needs newer scripts than those of this program.
@@ -275,6 +279,8 @@ predicates! {
     /// [`Durability`](crate::Durability) requires; see [`Error::task_ids`]. If the error is from an
     /// operator's call, the call may have been done, and is safe to repeat.
     is_unknown_outcome => Kind::UnknownOutcome { .. } | Kind::UnknownOperation { .. },
+    /// The worker no longer holds the shard, so nothing was stored.
+    is_shard_lost => Kind::ShardLost(_),
     /// The store's version or configuration does not support the request.
     is_unsupported => Kind::Unsupported(_),
     /// Newer programs use the queue, and this program would damage their data. Nothing was done;
@@ -388,12 +394,6 @@ impl fmt::Debug for Error {
 }
 
 impl error::Error for Error {}
-
-impl From<crate::id::InvalidName> for Error {
-    fn from(problem: crate::id::InvalidName) -> Self {
-        Self::invalid(problem.to_string())
-    }
-}
 
 #[cfg(test)]
 #[path = "error_tests.rs"]

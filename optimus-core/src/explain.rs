@@ -6,7 +6,7 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, LanePlace, RunWait, WorkerLoad},
+    broker::{Broker, BrokerError, HeldBack, LanePlace, NextRun, RunWait, WorkerLoad},
     explain_cycle::cycle_of,
     explanation::{Explanation, Obstacle},
     gate::Gate,
@@ -16,10 +16,10 @@ use crate::{
     limit::{Limit, LimitDetails},
     platform::instant,
     record::TaskRecord,
-    state::TaskState,
+    state::{Reason, TaskState},
 };
 
-/// At most this many prerequisites, lanes and limits of a queue are shown.
+/// At most this many prerequisites, lanes, limits and limits of lanes of a queue are shown.
 const SHOWN_MAX: usize = 4;
 
 /// The obstacles of a queue, and the names of its first ready tasks.
@@ -52,7 +52,13 @@ impl Inspector {
             }
             state @ (TaskState::Success | TaskState::Dead | TaskState::Cancelled) => {
                 let error = found.errors.lines().filter_map(read_error).next_back();
-                let ended = Explanation::of(vec![Obstacle::Ended { state, error }]);
+                let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
+                let mut obstacles = vec![Obstacle::Ended { state, error }];
+                if is_unmet {
+                    let is_void = self.broker.is_void(id).await?;
+                    obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
+                }
+                let ended = Explanation::of(obstacles);
                 let record = TaskRecord::decode(found.record).ok();
                 return Ok(ended.at(self.member_place(record.as_ref()).await?));
             }
@@ -103,7 +109,9 @@ impl Inspector {
     }
 
     /// Explains why no task of a queue is claimed: what its tasks wait for, which lanes and limits
-    /// hold tasks back, who has paused them, and whether workers could run them.
+    /// hold tasks back, who has paused them, and whether workers could run them. Of many, it names
+    /// those for which most tasks wait, the pauses of names and limits first, and says how many
+    /// others there are.
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if no queue can have this name.
@@ -155,19 +163,21 @@ impl Inspector {
     /// tasks; `None` if nothing is stored of the queue.
     async fn of_queue(&self, queue: &QueueName) -> Result<Option<Found>, BrokerError> {
         let broker = &self.broker;
-        let (load, now_ms, whole, lanes, limits) = try_join!(
+        let (load, now_ms, whole, (lanes, lane_count), held_back, run) = try_join!(
             broker.queue_load(queue),
             broker.now_ms(),
             shut_gates(broker, queue, vec![(Gate::Queue, None)]),
-            broker.lanes(queue, SHOWN_MAX),
-            broker.limits(queue, SHOWN_MAX),
+            broker.fullest_lanes(queue, SHOWN_MAX),
+            broker.held_back(queue, SHOWN_MAX),
+            broker.next_run(queue),
         )?;
         let mut obstacles: Vec<Obstacle> = whole.into_iter().map(Obstacle::Limit).collect();
         if !load.is_used && obstacles.is_empty() {
             return Ok(None);
         }
         // Tasks that are due become ready at the next claim.
-        let is_due = load.next_due_ms.is_some_and(|at| at <= now_ms);
+        let run_is_due = run.as_ref().is_some_and(|run| run.due_ms <= now_ms);
+        let is_due = run_is_due || load.next_due_ms.is_some_and(|at| at <= now_ms);
         if load.ready == 0 && !is_due {
             obstacles.push(Obstacle::NothingReady { blocked: load.blocked + load.unmet });
         }
@@ -175,10 +185,23 @@ impl Inspector {
             let unmet = self.unmet_of(queue).await?;
             obstacles.push(Obstacle::Prerequisites { waiting: load.unmet, unmet });
         }
+        let HeldBack { names, lanes: of_lanes, others, or_more } = held_back;
+        // A name or a limit holds back the tasks of many lanes.
+        obstacles.extend(names.into_iter().map(Obstacle::Limit));
+        let more_lanes = lane_count.saturating_sub(lanes.len() as u64);
         obstacles.extend(lanes.into_iter().map(Obstacle::WaitingLane));
-        let holds_back = |limit: &LimitDetails| limit.waiting > 0 || limit.shut.is_some();
-        let limits = limits.into_iter().filter(|limit| limit.gate != Gate::Queue);
-        obstacles.extend(limits.filter(holds_back).take(SHOWN_MAX).map(Obstacle::Limit));
+        if more_lanes > 0 {
+            obstacles.push(Obstacle::MoreLanes { count: more_lanes });
+        }
+        obstacles.extend(of_lanes.into_iter().map(Obstacle::Limit));
+        if others > 0 {
+            obstacles.push(Obstacle::MoreLimits { count: others, or_more });
+        }
+        if let Some(run) = run.filter(|_| !run_is_due) {
+            let NextRun { task, by, waiting, leader, due_ms, others } = run;
+            let due = instant(due_ms);
+            obstacles.push(Obstacle::NextRun { task, by, waiting, leader, due, others });
+        }
         if load.ready == 0 && !is_due {
             let at = load.next_due_ms.map(instant);
             obstacles.extend(at.map(|at| Obstacle::NextDue { at }));

@@ -12,8 +12,10 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        cycle_text, ended_text, holders_text, limit_text, other_tasks, prerequisite_text,
-        prerequisites_text, ready_tasks, run_text, tasks, time_text, width_set_text, width_text,
+        REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, holders_text,
+        limit_text, more_lanes_text, more_limits_text, next_run_text, other_tasks,
+        prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks, time_text,
+        width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -44,6 +46,12 @@ pub enum Obstacle {
         /// The last entry of its error history, unless it has succeeded.
         error: Option<AttemptError>,
     },
+    /// The task has ended because a prerequisite did. Once that one is requeued, a requeue of the
+    /// task lets it wait for it again.
+    RequeueFirst,
+    /// The task has ended because of what no requeue can change: a group that was cancelled, or a
+    /// result that is gone.
+    Void,
     /// A worker runs the task.
     Running(Option<WorkerId>),
     /// Another task must succeed first.
@@ -91,6 +99,38 @@ pub enum Obstacle {
     },
     /// Tasks of the queue wait for others of their lane.
     WaitingLane(LaneDetails),
+    /// Tasks of the queue also wait in other lanes, which [`Inspector::lanes`] lists.
+    ///
+    /// [`Inspector::lanes`]: crate::Inspector::lanes
+    MoreLanes {
+        /// In how many.
+        count: u64,
+    },
+    /// Other limits and pauses also hold tasks of the queue back. [`Inspector::limits`] lists them.
+    ///
+    /// [`Inspector::limits`]: crate::Inspector::limits
+    MoreLimits {
+        /// How many.
+        count: u64,
+        /// Whether there may be more.
+        or_more: bool,
+    },
+    /// [Gathered](crate::Call) calls of the queue wait for their run. This is the run that is due
+    /// first.
+    NextRun {
+        /// The name of the task.
+        task: String,
+        /// The key that the calls have in common; empty if the task runs all calls together.
+        by: String,
+        /// How many calls wait.
+        waiting: u64,
+        /// The task that leads the run, which is about to start.
+        leader: Option<TaskId>,
+        /// When the run is due, if none leads it.
+        due: DateTime<Utc>,
+        /// For how many other runs calls wait.
+        others: u64,
+    },
     /// No delayed task or retry of the queue is due before this time.
     NextDue {
         /// When the first one is due.
@@ -178,7 +218,9 @@ impl Obstacle {
     fn ends(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::NotDue { at } | Self::NextDue { at } => Some(*at),
-            Self::Run { due, leader: None, .. } => Some(*due),
+            Self::Run { due, leader: None, .. } | Self::NextRun { due, leader: None, .. } => {
+                Some(*due)
+            }
             Self::Limit(gate) => match &gate.shut {
                 Some(shut) => shut.until,
                 None => gate.next,
@@ -201,7 +243,10 @@ impl Obstacle {
             self,
             Self::Prerequisites { .. }
                 | Self::WaitingLane(_)
+                | Self::MoreLanes { .. }
+                | Self::MoreLimits { .. }
                 | Self::Limit(_)
+                | Self::NextRun { .. }
                 | Self::NextDue { .. }
         )
     }
@@ -234,6 +279,8 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Forgotten => f.write_str("nothing is known of the task"),
             Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
+            Self::RequeueFirst => f.write_str(REQUEUE_FIRST),
+            Self::Void => f.write_str(VOID),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
             Self::Prerequisite(PrerequisiteDetails {
@@ -268,6 +315,15 @@ impl fmt::Display for Obstacle {
                 write!(f, "lane {key}{width}: {}; ", tasks(*waiting, "waits", "wait"))?;
                 holders_text(holders, f)
             }
+            Self::MoreLanes { count } => more_lanes_text(*count, f),
+            Self::MoreLimits { count, or_more } => {
+                let least = if *or_more { "at least " } else { "" };
+                more_limits_text(least, *count, f)
+            }
+            Self::NextRun { task, by, waiting, leader, due, others } => {
+                let calls = calls_text(task, by, *waiting);
+                next_run_text(&calls, leader.as_ref(), *due, *others, f)
+            }
             Self::NextDue { at } => {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))
             }
@@ -280,10 +336,7 @@ impl fmt::Display for Obstacle {
             Self::Limit(gate) => limit_text(gate, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),
-            Self::Busy { slots, working } => {
-                let slots = if *slots == 1 { "1 slot" } else { &format!("{slots} slots") };
-                write!(f, "all slots are in use: {} in {slots}", tasks(*working, "runs", "run"))
-            }
+            Self::Busy { slots, working } => busy_text(*slots, *working, f),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };
                 write!(f, "{least}{} before it", ready_tasks(*ahead))

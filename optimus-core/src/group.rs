@@ -64,7 +64,8 @@ pub struct GroupProgress {
     pub done: u32,
     /// How many of these are Dead.
     pub failed: u32,
-    /// How many of these are Cancelled, or were deleted.
+    /// How many of these are Cancelled, or were deleted. The counts stay as they were when the
+    /// group itself was cancelled: the members that are cancelled with it are in none of them.
     pub cancelled: u32,
     /// How many members have ended without success, and the group still waits until they are
     /// requeued.

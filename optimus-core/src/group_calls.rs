@@ -199,6 +199,6 @@ impl<T> Group<'_, T> {
     /// # Errors
     /// See [`Client::submit_flow`]; [`Error::is_invalid`] if no client was installed.
     pub async fn perform_async(self) -> Result<GroupHandle<T>, Error> {
-        Client::current()?.submit_group(self).await
+        Client::current_at_once("a group")?.submit_group(self).await
     }
 }

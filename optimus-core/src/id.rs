@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::platform;
+use crate::{error::Error, platform};
 
 /// The longest queue name or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -42,6 +42,12 @@ pub enum InvalidName {
     NotAWorkerId(String),
 }
 
+impl From<InvalidName> for Error {
+    fn from(problem: InvalidName) -> Self {
+        Self::invalid(problem.to_string())
+    }
+}
+
 /// Refuses names that could break a Redis key, its hash tag or a printed id.
 ///
 /// # Errors
@@ -75,6 +81,21 @@ impl QueueName {
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
         validate_name(name.as_ref()).map_err(|problem| InvalidName::Queue(Box::new(problem)))?;
         Ok(Self(name.as_ref().into()))
+    }
+
+    /// Returns a name that no queue has, for keys that are not of a queue.
+    pub(crate) fn of_slot(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name of the slot of a dispenser, which no queue can have.
+    ///
+    /// # Errors
+    /// [`InvalidName`] unless the name could be that of a queue.
+    #[doc(hidden)]
+    pub fn of_dispenser(name: &str) -> Result<Self, InvalidName> {
+        validate_name(name)?;
+        Ok(Self(format!("@d.{name}").into()))
     }
 
     /// Returns the name as text.

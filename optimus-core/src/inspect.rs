@@ -280,8 +280,10 @@ impl Inspector {
     }
 
     /// Reads the limits of a queue that were set, are paused, keep tasks waiting, or are declared
-    /// by a task that a worker of the queue can run: at most `limit` (and [`PAGE_MAX`]) of each
-    /// kind. A `lane_rate` is listed only while tasks of the lane wait for it.
+    /// by a task that a worker of the queue can run: at most `limit` (and [`PAGE_MAX`]) of each of
+    /// these, so that there may be more rows than `limit`. A `lane_rate` is listed only while tasks
+    /// of the lane wait, for it or for another limit of theirs: they count at the one that opens
+    /// last, so [`waiting`](LimitDetails::waiting) of the other may be 0.
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.

@@ -13,6 +13,7 @@ mod after;
 mod after_options;
 mod arguments;
 mod attempt_end;
+mod attempt_facts;
 mod attempt_values;
 mod await_without_verb;
 mod blocking_threads;
@@ -25,9 +26,13 @@ mod client;
 mod context;
 mod control_words;
 mod credentials;
+mod cron_expression;
+mod cron_instants;
 mod current_context;
 mod current_group;
 mod data;
+mod dispenser;
+mod dispenser_error;
 mod durability;
 mod each;
 mod erased_task;
@@ -70,12 +75,25 @@ mod record;
 mod record_debug;
 mod record_json;
 mod retry;
+mod roster;
+mod schedule;
+mod schedule_details;
+mod scheduled_task;
+mod shard;
+mod shard_position;
+mod sharded;
+mod shards_details;
 mod shared_interval;
 mod state;
 mod step;
+mod store_schedule;
+mod stored_call;
 mod submission;
 mod task;
 mod task_page;
+mod tick;
+mod time_zone;
+mod timing;
 mod unknown_argument;
 
 #[doc(hidden)]
@@ -93,14 +111,20 @@ pub use self::{
     call::Call,
     call_submit::{ErasedCall, Submit},
     client::{
-        CancelCall, Client, ClientBuilder, FlowHandle, GateHandle, GroupHandle, LaneHandle,
-        NAMESPACE_DEFAULT, Permit, Results, StepHandle, SubmitAllError, TaskHandle,
+        CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
+        LaneHandle, NAMESPACE_DEFAULT, Permit, Rebuild, Results, Schedules, ShardsHandle,
+        StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
     credentials::Credentials,
     current_group::CurrentGroup,
     data::{Data, DataKey},
+    dispenser::{
+        ASSIGNEE_BYTES_MAX, Added, AssignedRow, AssigneeRow, DispenserDetails, HELD_MAX, Held,
+        HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, OpenRow, Settled,
+    },
+    dispenser_error::{DispenserError, ONCE_BYTES_MAX},
     durability::Durability,
     each::Each,
     erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},
@@ -133,21 +157,29 @@ pub use self::{
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
+    schedule::{Missed, Overlap, Schedule},
+    schedule_details::{
+        ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage, ScheduleTick, TickOutcome,
+    },
+    shard::Shard,
+    sharded::{Round, Sharded, ShardedOptions, Walk},
+    shards_details::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails},
     shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
+    tick::Tick,
 };
 #[doc(hidden)]
 pub use self::{
+    attempt_facts::AttemptFacts,
     await_without_verb::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::OwnClient,
-    context::AttemptFacts,
+    client::{Deferral, OwnClient},
     credentials::AskCredentials,
     first_step::{Begins, First},
     gate::ShutScope,
@@ -157,7 +189,13 @@ pub use self::{
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
+    roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
+    schedule::CheckedSchedule,
+    shard::{Progress, ShardFacts},
+    sharded::RunningRound,
     step::{AfterGroup, Before, IntoGroup, first},
+    store_schedule::{StoredAs, is_later_release, store_schedule},
+    timing::{Fire, Plan, Timing},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,
         hole,
@@ -169,7 +207,7 @@ pub use each::miscounted;
 pub use inventory;
 #[doc(no_inline)]
 pub use {
-    chrono::{DateTime, Utc},
+    chrono::{DateTime, FixedOffset, Utc},
     serde_json::Value,
     uuid::Uuid,
 };

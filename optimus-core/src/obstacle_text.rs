@@ -8,8 +8,15 @@ use crate::{
     id::TaskId,
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
-    state::{AttemptError, TaskState},
+    state::{AttemptError, Reason, TaskState},
 };
+
+/// What to do with a task that has ended because a prerequisite did.
+pub(crate) const REQUEUE_FIRST: &str = "requeue the task that it waited for, and then this task";
+
+/// What to do with a task that no requeue can help.
+pub(crate) const VOID: &str = "no requeue helps: it waited for a group that was cancelled, or for \
+    a result that is gone, possibly through other tasks; submit the flow again";
 
 /// Prints a time as the log does, such as `2026-11-22T18:00:00Z`.
 pub(crate) fn time_text(at: DateTime<Utc>) -> String {
@@ -37,6 +44,39 @@ pub(crate) fn run_text(
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     write!(f, "it waits with {} for ", other_tasks(others))?;
+    their_run_text(leader, due, f)
+}
+
+/// Prints how many calls of a task wait, and the key that they have in common.
+pub(crate) fn calls_text(task: &str, by: &str, waiting: u64) -> String {
+    let (calls, wait) = if waiting == 1 { ("call", "waits") } else { ("calls", "wait") };
+    let key = if by.is_empty() { String::new() } else { format!(" with the key {by:?}") };
+    format!("{waiting} {calls} of task {task}{key} {wait}")
+}
+
+/// Prints the run for which these calls wait, and for how many other runs calls wait.
+pub(crate) fn next_run_text(
+    calls: &str,
+    leader: Option<&TaskId>,
+    due: DateTime<Utc>,
+    others: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "{calls} for ")?;
+    their_run_text(leader, due, f)?;
+    match others {
+        0 => Ok(()),
+        1 => f.write_str("; others wait for 1 later run"),
+        _ => write!(f, "; others wait for {others} later runs"),
+    }
+}
+
+/// Prints a run by the task that leads it, or by when it is due.
+fn their_run_text(
+    leader: Option<&TaskId>,
+    due: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     match leader {
         Some(leader) => write!(f, "the run that {leader} leads"),
         None => write!(f, "their run, which is due at {}", time_text(due)),
@@ -78,6 +118,10 @@ pub(crate) fn ended_text(
     write!(f, "the task has ended: it is {state}")?;
     if let Some(error) = error {
         write!(f, " ({}): {}", error.reason, error.message)?;
+        if error.reason == Reason::Unmet {
+            // The next line says what to do.
+            return Ok(());
+        }
     }
     f.write_str("; requeue it to run it again")
 }
@@ -140,4 +184,26 @@ pub(crate) fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt
         write!(f, "{} of {most} run; ", gate.working)?;
     }
     f.write_str(&tasks(gate.waiting, "waits", "wait"))
+}
+
+/// Prints in how many other lanes tasks wait.
+pub(crate) fn more_lanes_text(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (lanes, them) = if count == 1 { ("lane", "it") } else { ("lanes", "them") };
+    write!(f, "tasks wait in {count} more {lanes}: `lanes` of the inspector lists {them}")
+}
+
+/// Prints how many other limits and pauses hold tasks back.
+pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (limits, hold, them) = match count {
+        1 => ("limit or pause", "holds", "it"),
+        _ => ("limits and pauses", "hold", "them"),
+    };
+    write!(f, "{least}{count} more {limits} {hold} tasks back: ")?;
+    write!(f, "`limits` of the inspector lists {them}")
+}
+
+/// Prints how many tasks use all slots.
+pub(crate) fn busy_text(slots: u64, working: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let slots = if slots == 1 { "1 slot".into() } else { format!("{slots} slots") };
+    write!(f, "all slots are in use: {} in {slots}", tasks(working, "runs", "run"))
 }

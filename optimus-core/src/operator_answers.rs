@@ -52,10 +52,12 @@ pub enum QueueAnswer {
 pub struct GateAnswer {
     /// Whether it applies to a task that is known: a worker of the queue has such a task, or one
     /// waits or was started lately. If not, a name may be misspelt, or no worker has started yet. A
-    /// lane is known while it has a task.
+    /// lane is known while it has a task, so `false` is usual for a lane that is empty now.
     pub is_known: bool,
     /// Whether a limit had been set at run time before.
     pub was_set: bool,
+    /// Whether it is the gate of a lane.
+    pub(crate) of_lane: bool,
 }
 
 /// What a change of a lane's [width](crate::LaneHandle::set_width) has found. The change was done
@@ -79,10 +81,10 @@ impl fmt::Display for WidthAnswer {
 /// Says whether it is known, as a part of a sentence: `is known`.
 impl fmt::Display for GateAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_known {
-            "is known"
-        } else {
-            "applies to no task that is known; is its name misspelt?"
+        f.write_str(match self {
+            Self { is_known: true, .. } => "is known",
+            Self { of_lane: true, .. } => "has no task now; the change applies to later ones",
+            _ => "applies to no task that is known; is its name misspelt?",
         })
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     after::After, gather::Gather, group::Member, lane::Lane, limit::TaskLimit, options::OnLost,
-    record_json::read_header, retry::Backoff,
+    record_json::read_header, retry::Backoff, tick::Tick,
 };
 
 /// The newest record version that this code reads.
@@ -43,6 +43,8 @@ pub struct TaskRecord {
     pub after: Option<After>,
     /// The group that counts it, if it is a member of one.
     pub member: Option<Member>,
+    /// The instant of the schedule that has submitted it.
+    pub tick: Option<Box<Tick>>,
     /// How long its outcome is remembered for the tasks that wait for it.
     pub outcome_ttl: Option<Duration>,
     /// The limits that it passes before it starts, the innermost first.

@@ -33,6 +33,7 @@ impl fmt::Debug for TaskRecord {
             gather,
             after,
             member,
+            tick,
             outcome_ttl,
             limits,
             cost,
@@ -57,6 +58,7 @@ impl fmt::Debug for TaskRecord {
             .field("gather", gather)
             .field("after", after)
             .field("member", member)
+            .field("tick", tick)
             .field("outcome_ttl", outcome_ttl)
             .field("limits", limits)
             .field("cost", cost)

@@ -18,6 +18,7 @@ use crate::{
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::Backoff,
     submission::Submission,
+    tick::Tick,
 };
 
 /// The lowest version that can run the records that this code writes. If older workers must not
@@ -55,6 +56,11 @@ pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
             _ => RecordError::Damaged(problem.to_string()),
         }),
     }
+}
+
+/// Returns the lowest version that can run a record with this header.
+pub(crate) fn version_in(header: &[u8]) -> u32 {
+    serde_json::from_slice(header).map_or(RECORD_VERSION, |Version { v }| v)
 }
 
 #[derive(Deserialize)]
@@ -121,6 +127,9 @@ pub(crate) struct Header<'a> {
     limits: Vec<Cow<'a, str>>,
     #[serde(rename = "gc", default, skip_serializing_if = "Option::is_none")]
     cost: Option<u32>,
+    /// [`ScheduledTask`](crate::scheduled_task::ScheduledTask) adds it to the stored header.
+    #[serde(rename = "s", default, skip_serializing)]
+    tick: Option<Cow<'a, str>>,
     #[serde(rename = "h", default, skip_serializing_if = "has_none")]
     headers: Cow<'a, Headers>,
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
@@ -206,6 +215,7 @@ impl<'a> Header<'a> {
             outcome_ttl_ms: options.after.outcome_ttl.map(millis),
             limits: submission.limits.iter().map(|limit| write_limit(limit).into()).collect(),
             cost: (options.cost != default.cost).then_some(options.cost),
+            tick: None,
             headers: Cow::Borrowed(&submission.headers),
             blob: submission.blob().is_some(),
         }
@@ -241,6 +251,7 @@ impl<'a> Header<'a> {
             gather: read_gather(self.gather.as_deref())?,
             after,
             member,
+            tick: read_tick(self.tick.as_deref())?,
             outcome_ttl: self.outcome_ttl_ms.map(Duration::from_millis),
             limits: self.limits.iter().map(|limit| read_limit(limit)).collect::<Result<_, _>>()?,
             cost: self.cost.unwrap_or(default.cost),
@@ -317,6 +328,12 @@ fn read_member(group: Option<&str>, on_failure: Option<u8>) -> Result<Option<Mem
     let member = Member::from_stored(text, read_on_failure(on_failure));
     let unknown = || RecordError::Damaged(format!("the group {text:?} is not known"));
     member.map(Some).ok_or_else(unknown)
+}
+
+fn read_tick(stored: Option<&str>) -> Result<Option<Box<Tick>>, RecordError> {
+    let Some(text) = stored else { return Ok(None) };
+    let unknown = || RecordError::Damaged(format!("the instant {text:?} is not known"));
+    Tick::from_stored(text).map(|tick| Some(Box::new(tick))).ok_or_else(unknown)
 }
 
 fn read_gather(stored: Option<&str>) -> Result<Option<Gather>, RecordError> {

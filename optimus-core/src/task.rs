@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     call::Call, context::Context, control_words::BoxError, data::DataKey, each::Each,
-    key_template::KeyTemplate, options::TaskOptions, prerequisite_key::Key,
+    key_template::KeyTemplate, options::TaskOptions, prerequisite_key::Key, schedule::Schedule,
 };
 
 /// A task: its arguments (the type itself), its name, its options and its handler.
@@ -87,6 +87,13 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
     /// starts.
     fn required_data() -> Vec<DataKey> {
         Vec::new()
+    }
+
+    /// Returns the schedule by which workers that know the task submit it; `#[optimus::cron]`
+    /// writes it. It needs a [release](Schedule::release). It is stored when a worker of the queue
+    /// starts.
+    fn schedule() -> Option<Schedule> {
+        None
     }
 
     /// Runs one attempt.

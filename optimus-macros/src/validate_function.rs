@@ -15,7 +15,7 @@ use crate::{
         option_value,
         template::{Placeholder, Template},
     },
-    suggest, validate_gather,
+    suggest, validate_cron, validate_gather,
 };
 
 /// Reports why the function cannot be a task. Returns whether its signature is valid.
@@ -26,6 +26,7 @@ pub(crate) fn check(model: &mut Model, errors: &mut Errors) -> bool {
     validate_gather::check(model, errors);
     model.params.iter().for_each(|param| parameter(param, errors));
     one_context(model, errors);
+    validate_cron::check(model, errors);
     result(model, errors);
     let sound = errors.none_since(before);
     name(model, errors);
@@ -116,7 +117,8 @@ fn parameter(param: &Param, errors: &mut Errors) {
     {
         errors.refuse(attr, "a task's parameters can't be conditional: put the `cfg` on the task");
     }
-    if let (Role::Data | Role::Context, Some(attr)) = (param.role, param.serde.first()) {
+    if let (Role::Data | Role::Context | Role::Tick, Some(attr)) = (param.role, param.serde.first())
+    {
         let name = &param.ident;
         errors.refuse(attr, format!("`{name}` comes from the worker and is never serialized"));
     }
@@ -148,6 +150,7 @@ fn remedy(param: &Param, borrow: &Borrow) -> String {
         ),
         Role::Data => format!("each attempt gets its own clone of `{name}`: take {owned}"),
         Role::Context => format!("take {owned}: the context is cheap to clone"),
+        Role::Tick => format!("take {owned}: each attempt gets its own"),
     }
 }
 
@@ -231,7 +234,7 @@ fn placeholders(
     for Placeholder { param: wanted, .. } in &template.placeholders {
         match model.params.iter().find(|param| plain(param) == *wanted).map(|param| param.role) {
             Some(Role::Argument) => {}
-            Some(Role::Data | Role::Context) => errors.refuse(
+            Some(Role::Data | Role::Context | Role::Tick) => errors.refuse(
                 literal,
                 format!(
                     "`{option}`: `{wanted}` comes from the worker, but `{option}` is filled when \

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
-    QueueName, Task, TaskDefinition, TaskFn,
+    QueueName, Sharded, Task, TaskDefinition, TaskFn,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -13,6 +13,7 @@ use crate::{
     Worker,
     config::{Config, Order},
     environment::Environment,
+    shard_registry::Shardeds,
     task_registry::Registry,
 };
 
@@ -40,6 +41,7 @@ pub struct WorkerBuilder {
     data: Data,
     layers: Layers,
     tasks: Vec<TaskDefinition>,
+    shardeds: Vec<Sharded>,
     inventory: bool,
     problem: Option<Error>,
 }
@@ -81,6 +83,7 @@ impl WorkerBuilder {
             data: Data::new(),
             layers: Layers::default(),
             tasks: Vec::new(),
+            shardeds: Vec::new(),
             inventory: true,
             problem: None,
         }
@@ -251,8 +254,14 @@ impl WorkerBuilder {
         self
     }
 
-    /// Serves only the tasks that are named with [`task`](Self::task), and not all tasks that are
-    /// linked in.
+    /// Serves the shards of a `#[sharded]` function, whether `inventory` found the function or not.
+    pub fn sharded(mut self, function: impl FnOnce() -> Sharded) -> Self {
+        self.shardeds.push(function());
+        self
+    }
+
+    /// Serves only the tasks that are named with [`task`](Self::task), and the sharded functions
+    /// that are named with [`sharded`](Self::sharded), and not all that are linked in.
     pub fn only_named_tasks(mut self) -> Self {
         self.inventory = false;
         self
@@ -262,7 +271,7 @@ impl WorkerBuilder {
     ///
     /// # Errors
     /// [`Error::is_invalid`]: two tasks have one name, the data of a handler is missing, an option
-    /// is invalid, or the worker has no task.
+    /// is invalid, or the worker has neither a task nor a sharded function.
     pub fn build(self) -> Result<Worker, Error> {
         let without_effect = self.environment.without_effect(&self);
         if let Some(problem) = self.problem {
@@ -271,7 +280,10 @@ impl WorkerBuilder {
         let mut config = Config { without_effect, ..self.config };
         config.check()?;
         let linked = TaskDefinition::registered().filter(|_| self.inventory);
+        let shardeds = Sharded::registered().filter(|_| self.inventory).chain(self.shardeds);
+        let shardeds = Shardeds::new(shardeds, &self.data)?;
         let registry = Registry::new(linked.chain(self.tasks))?;
+        registry.check_served(&shardeds)?;
         registry.check(&self.data, &self.layers.provide()?)?;
         let served: Vec<QueueName> = config.queues.iter().map(|(name, _)| name.clone()).collect();
         let unused = self.environment.unused_queues(&served, &registry.queues()?);
@@ -279,7 +291,7 @@ impl WorkerBuilder {
         if config.queues.is_empty() {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }
-        Ok(Worker::new(config, registry, self.data, self.layers))
+        Ok(Worker::new(config, (registry, shardeds), (self.data, self.layers)))
     }
 
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].

@@ -98,7 +98,10 @@ mod tests {
     use super::*;
 
     fn task(text: &str) -> (TaskId, Token) {
-        (format!("default/01920000-0000-7000-8000-{text:0>12}").parse().unwrap(), Token { seq: 1, fence: 7 })
+        (
+            format!("default/01920000-0000-7000-8000-{text:0>12}").parse().unwrap(),
+            Token { seq: 1, fence: 7 },
+        )
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl Heartbeat {
         }
         queue.set_next_expiry(renewed.next_expiry);
         queue.set_workers(renewed.workers);
+        queue.tick_heard(renewed.next_tick);
         reconcile(&self.shared, before, renewed);
     }
 
@@ -184,6 +185,8 @@ impl Heartbeat {
         queue.replace_worker(worker, registered_at, self.shared.config.lease);
         queue.set_next_expiry(registered.next_expiry);
         queue.hint();
+        // Redis may have lost the schedules, too.
+        queue.tick_heard(Some(Duration::ZERO));
         // The queue may have been removed because it was unused.
         if let Err(problem) = self.broker.announce(&queue.name).await {
             let (log, name) = (&self.shared.log, queue.name.clone());

@@ -8,9 +8,10 @@
 //!
 //! The `maintenance` thread runs outside the handlers' runtime, with its own connections. Its roles
 //! are `heartbeat`, `deadlines`, `fallback_reporter`, `io_driver_watch`, `work_listener`,
-//! `cancel_listener`, `reaper`, `janitor`, `steward` and `summary`. They run even if handlers block
-//! every thread of their runtime. The worker also ends on the maintenance thread: in the phases of
-//! `shutdown_phases`, and then with `worker_leave`. `shutdown_state` and `process` start the end.
+//! `cancel_listener`, `reaper`, `janitor`, `steward`, `posts` and `summary`. They run even if
+//! handlers block every thread of their runtime. The worker also ends on the maintenance thread: in
+//! the phases of `shutdown_phases`, and then with `worker_leave`. `shutdown_state` and `process`
+//! start the end.
 //!
 //! Both sides share the table `attempts`, which contains every attempt that runs or whose report is
 //! still held.
@@ -22,6 +23,7 @@ mod cancel_listener;
 mod claim_request;
 mod claimer;
 mod claims;
+mod code_schedules;
 mod collect;
 mod collects;
 mod config;
@@ -42,6 +44,8 @@ mod marked_dead;
 mod misfit;
 mod outcome_log;
 mod poll_schedule;
+mod post_run;
+mod posts;
 mod prepare;
 mod process;
 mod quarantine;
@@ -55,12 +59,15 @@ mod report_buffer;
 mod reporter;
 mod role;
 mod role_wakeups;
+mod roster_member;
 mod run_log;
 mod run_outcome;
 mod run_part;
 mod running_worker;
+mod scheduler;
 mod served_queue;
 mod served_queues;
+mod shard_registry;
 mod shared;
 mod shares;
 mod shutdown_phases;

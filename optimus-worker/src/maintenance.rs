@@ -18,11 +18,13 @@ use crate::{
     heartbeat::Heartbeat,
     io_driver_watch::DriverWatch,
     janitor::Janitor,
+    posts::Posts,
     process::Process,
     reaper::Reaper,
     relay::Relay,
     role::{run, supervise},
     role_wakeups::Wakeup,
+    scheduler::Scheduler,
     shared::Shared,
     shutdown_phases,
     shutdown_state::Shutdown,
@@ -137,7 +139,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
     let stop = shutdown.roles();
     let (deadlines, fallback_reporter) =
         (&wakeups.deadlines.wakeup, &wakeups.fallback_reporter.wakeup);
-    let (heartbeat, reaper) = (&wakeups.heartbeat, &wakeups.reaper);
+    let (heartbeat, reaper, scheduler) = (&wakeups.heartbeat, &wakeups.reaper, &wakeups.scheduler);
     let (watch, driver_watch) =
         (DriverWatch::new(shared.clone(), runtime), &wakeups.driver_watch.wakeup);
     let work_listener = async {
@@ -158,10 +160,16 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         run(&mut relay, &wakeups.relay, stop).await;
         relay.leave().await;
     };
+    let posts = async {
+        let mut posts = Posts::new(shared.clone());
+        run(&mut posts, &wakeups.posts, stop).await;
+        posts.leave().await;
+    };
     let heartbeat = run(Heartbeat::new(shared.clone()), heartbeat, stop);
     let deadlines = run(Deadlines::new(shared.clone()), deadlines, stop);
     tokio::join!(
         supervise("heartbeat", shutdown, heartbeat),
+        supervise("posts", shutdown, posts),
         supervise("deadlines", shutdown, deadlines),
         supervise(
             "fallback reporter",
@@ -173,6 +181,7 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
         supervise("relay", shutdown, relay),
+        supervise("scheduler", shutdown, run(Scheduler::new(shared.clone()), scheduler, stop)),
         supervise("summary", shutdown, run(summary, &never, stop)),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),

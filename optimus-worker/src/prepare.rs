@@ -4,7 +4,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use optimus_core::{
-    Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    AttemptFacts, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
     log_event, takes_list,
 };
@@ -172,9 +172,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     if alone {
         shared.quarantine.started(Instant::now(), time_alone(losses, record.max_losses));
     }
-    let worker = (shared.threads.clone(), shared.client.clone());
     let payload = Payload::of(&mut record);
-    let begins = optimus_core::AttemptFacts {
+    let begins = AttemptFacts {
         id: lease.id.clone(),
         task: definition.name(),
         number: attempt,
@@ -185,9 +184,10 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         age: age(record.accepted_ms, &lease, now_ms),
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         member: record.member.clone(),
+        tick: record.tick.take(),
         headers: record.headers,
     };
-    let ctx = Context::build(begins, shared.data.clone(), Some(worker));
+    let ctx = context_of(shared, begins);
     let facts = Facts {
         task: definition.name(),
         attempt,
@@ -210,6 +210,11 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         attempt.part = Part::Leads(Box::new(Run::new(most)));
     }
     Ok((attempt, definition, payload))
+}
+
+fn context_of(shared: &Shared, begins: AttemptFacts) -> Context {
+    let worker = (shared.threads.clone(), shared.client.clone());
+    Context::build(begins, shared.data.clone(), Some(worker))
 }
 
 /// Gives a task back that another worker may be able to run.

@@ -16,9 +16,12 @@
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
 //! | relay | an effect on another queue | `Served::effects_posted`: the answer of reports, a reap |
+//! | scheduler | a schedule that is due sooner than known | `Served::tick_heard`: a heartbeat |
+//! | posts | the end of the work of a post, the end of the worker | `PostRun`, `shutdown_phases` |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
+//! | | the last post, given back | `Posts` |
 //!
 //! An event must have happened before its method is called, because a woken role checks once and
 //! rests again. A wakeup is kept while its role is busy, so no wakeup is missed, and several
@@ -37,6 +40,8 @@ pub(crate) struct Wakeups {
     pub(crate) heartbeat: Wakeup,
     pub(crate) reaper: Wakeup,
     pub(crate) relay: Wakeup,
+    pub(crate) scheduler: Wakeup,
+    pub(crate) posts: Wakeup,
     pub(crate) deadlines: Sleeper,
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
@@ -157,6 +162,26 @@ impl Wakeups {
         self.relay.wake();
     }
 
+    /// Called when a schedule is due sooner than was known, or the worker has a new id.
+    pub(crate) fn tick_heard(&self) {
+        self.scheduler.wake();
+    }
+
+    /// Called when the work of a post has ended.
+    pub(crate) fn post_ended(&self) {
+        self.posts.wake();
+    }
+
+    /// Called when the worker must give its posts back.
+    pub(crate) fn posts_must_end(&self) {
+        self.posts.wake();
+    }
+
+    /// Called when the worker holds no post.
+    pub(crate) fn posts_given_back(&self) {
+        self.ending.wake();
+    }
+
     /// Called when attempts were added to the table.
     pub(crate) fn attempts_began(&self) {
         self.deadlines.wake();
@@ -252,6 +277,9 @@ mod tests {
         let mut slot = Some(slot);
         assert!(wakes(&mut || slot = None), "the task has ended");
         assert!(wakes(&mut || wakeups.reports_answered()), "the report was answered");
+        assert!(wakes(&mut || wakeups.posts_given_back()), "all posts are given back");
+        wakeups.post_ended();
+        assert!(is_woken(&wakeups.posts));
     }
 
     #[test]

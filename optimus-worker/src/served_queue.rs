@@ -44,6 +44,8 @@ pub(crate) struct Served {
     due_ms: AtomicU64,
     /// Whether reports have caused effects on other queues.
     posted: AtomicBool,
+    /// When a schedule is due, in ms after `made`, as heard since the last look.
+    tick_ms: AtomicU64,
     wakeups: Arc<Wakeups>,
 }
 
@@ -68,6 +70,7 @@ impl Served {
             made: Instant::now(),
             due_ms: AtomicU64::new(NO_DUE),
             posted: AtomicBool::new(false),
+            tick_ms: AtomicU64::new(NO_DUE),
             wakeups,
         }
     }
@@ -251,6 +254,23 @@ impl Served {
     pub(crate) fn effects_posted(&self) {
         self.posted.store(true, Ordering::Release);
         self.wakeups.effects_posted();
+    }
+
+    /// Notes that a schedule is due after this time, and wakes the scheduler if that is sooner than
+    /// heard before.
+    pub(crate) fn tick_heard(&self, wait: Option<Duration>) {
+        let Some(wait) = wait else { return };
+        let at_ms = self.made.elapsed().saturating_add(wait).as_millis();
+        let at_ms = u64::try_from(at_ms).unwrap_or(NO_DUE);
+        if self.tick_ms.fetch_min(at_ms, Ordering::AcqRel) > at_ms {
+            self.wakeups.tick_heard();
+        }
+    }
+
+    /// Returns when a schedule is due, if somebody has heard of one since the last call.
+    pub(crate) fn take_heard_tick(&self) -> Option<Instant> {
+        let at_ms = self.tick_ms.swap(NO_DUE, Ordering::AcqRel);
+        (at_ms != NO_DUE).then(|| self.made + Duration::from_millis(at_ms))
     }
 
     /// Returns whether effects were caused since the last call.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, Layers, OwnClient, Threads, broker::Broker, log::Log};
+use optimus_core::{Data, Layers, OwnClient, Threads, WorkerId, broker::Broker, log::Log};
 
 use tokio::runtime::Handle;
 
 use crate::{
     attempts::Attempts, collects::Collects, config::Config, ledger_retention::Ledgers,
-    marked_dead::MarkedDead, quarantine::Quarantine, reporter::Reporter, role_wakeups::Wakeups,
-    served_queues::Queues, shutdown_state::Shutdown, slots::Slots, tally::Tally,
-    task_registry::Registry,
+    marked_dead::MarkedDead, posts::OpenPosts, quarantine::Quarantine, reporter::Reporter,
+    role_wakeups::Wakeups, served_queues::Queues, shard_registry::Shardeds,
+    shutdown_state::Shutdown, slots::Slots, tally::Tally, task_registry::Registry,
 };
 
 /// The state that all roles of one worker share.
@@ -28,6 +28,13 @@ pub(crate) struct Shared {
     /// The log of the roles. The roles do not call the subscriber themselves.
     pub(crate) log: Log,
     pub(crate) queues: Queues,
+    /// The sharded functions that the worker serves.
+    pub(crate) shardeds: Shardeds,
+    /// The connection of the rounds of shards.
+    pub(crate) shards_broker: Broker,
+    /// The id of the worker in all rosters.
+    pub(crate) member: WorkerId,
+    pub(crate) posts: OpenPosts,
     pub(crate) attempts: Attempts,
     /// The requests for the calls of runs.
     pub(crate) collects: Collects,

@@ -1,7 +1,8 @@
 //! Ends a worker, in named phases: [`end`]. They run on the maintenance thread.
 //!
 //! *Quiet*: the worker claims and starts no more tasks, and gives back the tasks that have not
-//! begun. *Drain*: running tasks may finish within the grace. *Cancel*: the worker asks the
+//! begun. It asks the rounds of its shards to end, and gives each shard back when its round has
+//! ended. *Drain*: running tasks may finish within the grace. *Cancel*: the worker asks the
 //! remaining handlers to stop. *Release*: the worker drops the handlers that still run and gives
 //! their tasks back, which uses no attempt. It reports the attempts that have ended. The heartbeat
 //! continues until then, so no lease ends during these phases. If Redis does not answer, all
@@ -26,12 +27,13 @@ const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
 /// Waits until the worker must end, and runs the phases. The roles still run during the phases.
 pub(crate) async fn end(shared: &Shared) {
-    let Shared { config, attempts, reporter, slots, shutdown, .. } = shared;
+    let Shared { config, attempts, reporter, slots, shutdown, posts, .. } = shared;
     shutdown.quieted().await;
+    shared.wakeups.posts_must_end();
     let running = attempts.running();
     log_event!(shared.log, INFO, running, "the worker ends: it claims nothing more");
     executor::give_back_all_waiting(shared);
-    let is_idle = || slots.busy() == 0;
+    let is_idle = || slots.busy() == 0 && posts.count() == 0;
     tokio::select! {
         biased;
         () = until(shared, config.shutdown_grace, is_idle) => {}
@@ -46,6 +48,8 @@ pub(crate) async fn end(shared: &Shared) {
     for attempt in attempts.snapshot() {
         attempt.abandon.notify_one();
     }
+    posts.abandon();
+    shared.wakeups.posts_must_end();
     let is_over = || is_idle() && reporter.len() == 0;
     until(shared, CLAIMER_GRACE, is_over).await;
     reporter.reclaim();

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{Backoff, Data, DataKey, Error, QueueName, TaskDefinition};
+use optimus_core::{Backoff, CheckedSchedule, Data, DataKey, Error, QueueName, TaskDefinition};
 
-/// The definitions by task name.
+use crate::shard_registry::Shardeds;
+
+/// The definitions by task name, and their own schedules.
 #[derive(Debug)]
-pub(crate) struct Registry(BTreeMap<&'static str, Known>);
+pub(crate) struct Registry {
+    tasks: BTreeMap<&'static str, Known>,
+    schedules: Vec<CheckedSchedule>,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -45,14 +50,20 @@ impl Registry {
             let gathers = options.gathers();
             known.insert(task.name(), Known { definition: task, formula, gathers });
         }
-        if known.is_empty() {
+        let schedules = schedules_of(known.values().map(|known| &known.definition))?;
+        Ok(Self { tasks: known, schedules })
+    }
+
+    /// Refuses a worker that has nothing to do.
+    pub(crate) fn check_served(&self, shardeds: &Shardeds) -> Result<(), Error> {
+        if self.tasks.is_empty() && shardeds.is_empty() {
             return Err(Error::invalid(
                 "this worker knows no task: a library of tasks that nothing refers to is not \
                  linked in; add `use my_tasks as _;` to the worker's main.rs, or name tasks with \
                  .task(my_task)",
             ));
         }
-        Ok(Self(known))
+        Ok(())
     }
 
     /// Refuses invalid options and missing data, before the first task is claimed.
@@ -80,17 +91,22 @@ impl Registry {
 
     /// Returns the task with that name, and its back-off for records without one.
     pub(crate) fn get(&self, name: &str) -> Option<(TaskDefinition, Backoff)> {
-        self.0.get(name).map(|known| (known.definition, known.formula))
+        self.tasks.get(name).map(|known| (known.definition, known.formula))
     }
 
     /// Returns whether the calls of the task with that name are gathered.
     pub(crate) fn gathers(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|known| known.gathers)
+        self.tasks.get(name).is_some_and(|known| known.gathers)
     }
 
     /// Returns all tasks, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &TaskDefinition> {
-        self.0.values().map(|known| &known.definition)
+        self.tasks.values().map(|known| &known.definition)
+    }
+
+    /// Returns the schedules of the tasks.
+    pub(crate) fn schedules(&self) -> &[CheckedSchedule] {
+        &self.schedules
     }
 
     /// Returns the queues that the definitions name.
@@ -103,4 +119,30 @@ impl Registry {
         queues.dedup();
         Ok(queues)
     }
+}
+
+/// Checks the schedules of these tasks. Two of one name would take each other's place.
+fn schedules_of<'a>(
+    tasks: impl Iterator<Item = &'a TaskDefinition>,
+) -> Result<Vec<CheckedSchedule>, Error> {
+    let mut schedules: Vec<CheckedSchedule> = Vec::new();
+    for task in tasks {
+        let Some(schedule) = task.schedule() else { continue };
+        let schedule = schedule.check()?;
+        let name = &schedule.name;
+        if schedule.release.as_deref().is_none_or(str::is_empty) {
+            return Err(Error::invalid(format!(
+                "the schedule {name:?} of task {:?} has no release: add \
+                 .release(env!(\"CARGO_PKG_VERSION\"))",
+                task.name()
+            )));
+        }
+        if schedules.iter().any(|other| other.name == *name) {
+            return Err(Error::invalid(format!(
+                "two tasks have a schedule {name:?}; give one of them another name"
+            )));
+        }
+        schedules.push(schedule);
+    }
+    Ok(schedules)
 }

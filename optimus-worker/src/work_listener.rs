@@ -229,6 +229,13 @@ impl Role for WorkListener {
                 self.take_in(&queue).await;
                 CLAIM_FIRST
             }
+            Ok(Some(Woken::Schedules(queue))) => {
+                if let Some(place) = self.shared.queues.place(&queue) {
+                    self.shared.queues[place].tick_heard(Some(Duration::ZERO));
+                }
+                self.take_in(&queue).await;
+                CLAIM_FIRST
+            }
             Ok(Some(Woken::Interrupted) | None) => AGAIN,
             Err(problem) => {
                 // A key of another type must not stop the work of the worker's other queues.

@@ -9,6 +9,7 @@ use crate::{
     config::Config,
     process::{EXIT_BLOCKED, Process},
     running_worker::Running,
+    shard_registry::Shardeds,
     signals::Signals,
     task_registry::Registry,
     worker_start::start,
@@ -18,6 +19,7 @@ use crate::{
 pub struct Worker {
     config: Config,
     registry: Registry,
+    shardeds: Shardeds,
     data: Data,
     layers: Layers,
 }
@@ -62,8 +64,12 @@ impl Worker {
         WorkerBuilder::from_env(|name| std::env::var(name).ok(), environment::names())
     }
 
-    pub(crate) fn new(config: Config, registry: Registry, data: Data, layers: Layers) -> Self {
-        Self { config, registry, data, layers }
+    pub(crate) fn new(
+        config: Config,
+        (registry, shardeds): (Registry, Shardeds),
+        (data, layers): (Data, Layers),
+    ) -> Self {
+        Self { config, registry, shardeds, data, layers }
     }
 
     /// Runs until SIGTERM or SIGINT. Then the worker lets running tasks finish (see
@@ -121,13 +127,16 @@ impl Worker {
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {
         let given = (self.data, self.layers);
-        Running::start(start(self.config, self.registry, given).await?, process)
+        let served = (self.registry, self.shardeds);
+        Running::start(start(self.config, served, given).await?, process)
     }
 
     /// Returns a worker whose roles don't run.
     #[cfg(test)]
     pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
         let given = (self.data, self.layers);
-        start(self.config, self.registry, given).await.expect("the store can be opened")
+        start(self.config, (self.registry, self.shardeds), given)
+            .await
+            .expect("the store can be opened")
     }
 }

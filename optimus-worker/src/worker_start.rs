@@ -8,7 +8,7 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, TaskLimit, WorkerDescription, WorkerId,
+    Data, Error, Layers, OwnClient, RosterName, Sharded, TaskLimit, WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
 };
@@ -20,11 +20,13 @@ use crate::{
     config::{self, Config},
     ledger_retention::Ledgers,
     marked_dead::MarkedDead,
+    posts::OpenPosts,
     quarantine::Quarantine,
     reporter::Reporter,
     role_wakeups::Wakeups,
     served_queue::Served,
     served_queues::Queues,
+    shard_registry::Shardeds,
     shared::Shared,
     shutdown_state::Shutdown,
     slots::Slots,
@@ -41,7 +43,7 @@ const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is
 /// Starts a worker up to its registration. Its roles do not run yet.
 pub(crate) async fn start(
     mut config: Config,
-    registry: Registry,
+    (registry, shardeds): (Registry, Shardeds),
     (data, layers): (Data, Layers),
 ) -> Result<Arc<Shared>, Error> {
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
@@ -52,11 +54,12 @@ pub(crate) async fn start(
     let wakeups = Arc::new(Wakeups::default());
     let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
     let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
-    check_permissions(&broker, &queues, &worker).await?;
+    check_permissions(&broker, (&queues, &shardeds), &worker).await?;
     let description = describe(&config, &registry);
     register(&broker, &queues, (&worker, config.lease, &description)).await?;
     if config.banner {
         print(&banner(&config, &registry, &broker, &worker));
+        shardeds.iter().for_each(|sharded| print(&shards_line(sharded)));
         if !broker.endpoint().is_memory() {
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
@@ -77,8 +80,12 @@ pub(crate) async fn start(
         client: OwnClient::here(&broker, layers.clone()),
         layers,
         runtime: Handle::current(),
-        broker,
+        broker: broker.clone(),
         queues: Queues::new(queues),
+        shardeds,
+        shards_broker: broker.separate("shards"),
+        member: worker,
+        posts: OpenPosts::default(),
         attempts: Attempts::new(wakeups.clone()),
         marked_dead: MarkedDead::default(),
         collects: Collects::default(),
@@ -134,13 +141,15 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
 /// Returns an error with the permissions that the Redis user lacks, before anything is written.
 async fn check_permissions(
     broker: &Broker,
-    queues: &[Served],
+    (queues, shardeds): (&[Served], &Shardeds),
     worker: &WorkerId,
 ) -> Result<(), Error> {
-    let Some(queue) = queues.first().filter(|_| !broker.endpoint().is_memory()) else {
+    let roster = shardeds.iter().find_map(|sharded| RosterName::shards(sharded.name()).ok());
+    let slot = queues.first().map(|queue| &queue.name).or(roster.as_ref().map(RosterName::slot));
+    let Some(slot) = slot.filter(|_| !broker.endpoint().is_memory()) else {
         return Ok(());
     };
-    let missing = broker.missing_permissions(&queue.name, worker).await?;
+    let missing = broker.missing_permissions(slot, worker).await?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -209,7 +218,16 @@ fn is_served(config: &Config, queue: &str) -> bool {
 }
 
 fn serves_none(config: &Config, registry: &Registry) -> bool {
-    !registry.iter().any(|task| is_served(config, task.options().queue_name()))
+    registry.iter().next().is_some()
+        && !registry.iter().any(|task| is_served(config, task.options().queue_name()))
+}
+
+fn shards_line(sharded: &Sharded) -> String {
+    format!(
+        "  {} ({} shards, unless Redis has another number)",
+        sharded.name(),
+        sharded.options().shards
+    )
 }
 
 fn banner(config: &Config, registry: &Registry, broker: &Broker, worker: &WorkerId) -> String {

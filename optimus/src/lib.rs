@@ -90,7 +90,10 @@ pub mod glossary;
 pub mod __private;
 
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
-pub use optimus_macros::task;
+pub use optimus_macros::{cron, sharded, task};
+
+pub use optimus_core::{Round, Shard, Sharded, ShardedOptions, ShardsHandle, Walk};
+pub use optimus_core::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails};
 
 pub use optimus_core::{CurrentGroup, Group, GroupHandle, GroupProgress, GroupResults, Member};
 pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};
@@ -107,12 +110,22 @@ pub use optimus_core::{
 };
 
 pub use optimus_core::{
+    ASSIGNEE_BYTES_MAX, Added, AssignedRow, AssigneeRow, Dispenser, DispenserDetails,
+    DispenserError, HELD_MAX, Held, HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, ONCE_BYTES_MAX,
+    OpenRow, Rebuild, Settled,
+};
+pub use optimus_core::{
     CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer, WidthAnswer,
 };
 pub use optimus_core::{CancelCall, LaneHandle};
 pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};
 pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
+
+pub use optimus_core::{
+    Missed, Overlap, Schedule, ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage,
+    ScheduleTick, Schedules, Tick, TickOutcome,
+};
 
 pub use optimus_core::{Done, End, Layer, Next, Outcome};
 
@@ -128,7 +141,7 @@ pub use optimus_core::{TaskDetails, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]
-pub use optimus_core::{DateTime, Utc, Uuid, Value};
+pub use optimus_core::{DateTime, FixedOffset, Utc, Uuid, Value};
 
 /// Makes a [`Flow`] of steps that run one after the other. The first is a call. Each one after it
 /// is:

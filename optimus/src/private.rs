@@ -3,13 +3,18 @@
 //! The traits here do nothing at run time. They give each misuse a name, so that the compiler
 //! reports it once, with a message that states what to do.
 
+#[path = "private_shards.rs"]
+mod shards;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
+pub use self::shards::{EndsRound, IsShard, round_of, shard_data};
 pub use optimus_core::{
-    Backoff, BoxError, Context, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure, MakesBizId,
-    MakesBy, MakesLane, NotNeeded, OnLost, Parameter, PrerequisiteFailure, Rate, Task,
-    TaskDefinition, TaskFn, TaskOptions, TaskResult, first, give, hole, inventory, none_given,
-    take,
+    Backoff, BoxError, Call, Context, Data, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure,
+    MakesBizId, MakesBy, MakesLane, Missed, NotNeeded, OnLost, Overlap, Parameter,
+    PrerequisiteFailure, Rate, Round, RunningRound, Schedule, Shard, Sharded, ShardedOptions, Task,
+    TaskDefinition, TaskFn, TaskOptions, TaskResult, Tick, Walk, first, give, hole, inventory,
+    none_given, take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;
@@ -80,12 +85,18 @@ pub struct Worker;
 pub trait Gives<T> {
     /// Returns a clone of the attempt's value of that type.
     fn give(ctx: &Context) -> Option<T>;
+    /// Returns a clone of the worker's value of that type.
+    fn give_of(data: &Data) -> Option<T>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Clone + Send + Sync + 'static> Gives<T> for Worker {
     fn give(ctx: &Context) -> Option<T> {
         ctx.data()
+    }
+
+    fn give_of(data: &Data) -> Option<T> {
+        data.get()
     }
 }
 
@@ -310,6 +321,23 @@ pub trait IsContext {
 impl IsContext for Context {
     fn of(ctx: Context) -> Self {
         ctx
+    }
+}
+
+/// A parameter whose type is written `Tick`, under `#[optimus::cron]`.
+#[diagnostic::on_unimplemented(
+    message = "this `Tick` is `{Self}`, not `optimus::Tick`",
+    label = "a parameter of a type named `Tick` is given the instant of the schedule",
+    note = "`use optimus::Tick;`, or put `#[data]` on the parameter if the worker provides it"
+)]
+pub trait IsTick {
+    /// Returns the instant of the attempt's task.
+    fn of(ctx: &Context) -> Self;
+}
+
+impl IsTick for Tick {
+    fn of(ctx: &Context) -> Self {
+        ctx.tick().cloned().unwrap_or_else(|| Self::of_call(ctx.id()))
     }
 }
 

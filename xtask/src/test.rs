@@ -16,7 +16,7 @@ use crate::check::check;
 use crate::releases::{RELEASES, Release};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{Command, bench, redis, refuse, soak};
+use crate::{Command, bench, databases, redis, refuse, soak};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
@@ -51,6 +51,7 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
         program = Some(found);
         Ok(())
     });
+    steps.run("databases", databases::find_or_install);
     if !fast {
         check(&mut steps);
     }

@@ -52,7 +52,7 @@ pub struct QueueLoad {
     pub unmet: u64,
     /// Whether the queue has or had a task.
     pub is_used: bool,
-    /// The ms at which the first delayed task, retry or run is due.
+    /// The ms at which the first delayed task or retry is due.
     pub next_due_ms: Option<u64>,
     /// The records of some of the first ready tasks.
     pub first: Vec<Vec<u8>>,
@@ -160,8 +160,11 @@ impl Broker {
         Ok(is_known.then_some(WorkerLoad { description, working }))
     }
 
-    /// Reads the server's time, in ms since the Unix epoch.
+    /// Reads the server's time, in ms since the Unix epoch. A test may have set it.
     pub async fn now_ms(&self) -> Result<u64, BrokerError> {
+        if let Ok(now_ms) = self.now.parse() {
+            return Ok(now_ms);
+        }
         let time = texts("TIME", self.read_one(get(&["TIME"])).await?)?;
         let part = |at: usize| time.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         Ok(part(0) * 1_000 + part(1) / 1_000)
@@ -180,7 +183,6 @@ impl Broker {
             get(&["HMGET", &keys.of("meta"), "blocked", "tombstones"]),
             first_due("delayed"),
             first_due("retry"),
-            first_due("gathers"),
             get(&["LRANGE", &keys.of("ready"), "0", "7"]),
             get(&["ZRANGE", &keys.of("priority"), "0", "7"]),
         ];
@@ -191,7 +193,7 @@ impl Broker {
         let counts = texts("HMGET", next()?)?;
         let count = |at: usize| counts.get(at).and_then(|text| text.parse::<f64>().ok()).map(whole);
         let mut due = Vec::new();
-        for first in [next()?, next()?, next()?] {
+        for first in [next()?, next()?] {
             let first = texts("ZRANGE", first)?;
             due.extend(first.get(1).and_then(|score| score.parse::<f64>().ok()).map(whole));
         }

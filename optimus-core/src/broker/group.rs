@@ -34,8 +34,8 @@ pub struct Enroll<'a> {
     /// Whether the group ends once all its members have ended. Until it is sealed, it waits for
     /// more.
     pub seal: bool,
-    /// How long the group is kept: the results after its end, or a group that never ends since the
-    /// last addition. `None` changes nothing.
+    /// How long the group is kept: the results after its end, or a group that lacks a member since
+    /// the last addition. `None` changes nothing.
     pub keep: Option<Duration>,
     /// What a member that fails does to the group, for a new group.
     pub on_failure: PrerequisiteFailure,

@@ -41,6 +41,9 @@
 //! | `gate:<gate>`, `gates` | zset | the classes that wait at a gate; gates by when they open |
 //! | `busy:<gate>`, `permits` | zset, hash | the tasks with a permit of a gate; the gates by task |
 //! | `loans` | zset | permits outside tasks, by the end of their leases |
+//! | `schedules`, `code_schedules` | zset | schedules made at run time, or by code, by due ms |
+//! | `schedule:<name>` | hash | what a schedule submits, and when |
+//! | `ticks:<name>` | list | the last 100 instants of a schedule, the latest first |
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
@@ -54,6 +57,33 @@
 //! | `completions:<client>` | list, expires | completion messages for the client |
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
+//!
+//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`. It has `meta`, `workers` and
+//! `worker:<worker>` as a queue, and:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `joined` | hash | member → the ms since when, `-` if it leaves |
+//! | `posts` | hash | post → its holder |
+//! | `suspended` | hash | number of a post, `*` for all → who suspended it and why |
+//! | `generations` | hash | generation → its count |
+//! | `positions` | hash | post → how far its holder has come |
+//! | `failures`, `aside` | hash, zset | row → its failures; row by the ms until when it waits |
+//!
+//! A dispenser has a slot of its own, `{<namespace>:@d.<name>:0}`, whose name no queue can have:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `dispenser` | hash | the last place, the open rebuild, the last one that was closed |
+//! | `pool` | zset | items by rank: since when they wait, minus a minute per priority |
+//! | `assignees` | zset | assignee by the ms when it is over unless it calls |
+//! | `bucket:<assignee>` | zset | the items of an assignee, by their ranks |
+//! | `holders` | hash | item → the ms at which its time is over, and its assignee |
+//! | `deadlines` | zset | item by that ms |
+//! | `returned` | hash | item → how often it came back, and who had it last |
+//! | `done:<hour>` | hash, expires | finished item → its assignee |
+//! | `seen:<rebuild>` | hash, expires | the items that a rebuild has listed |
+//! | `answer:<assignee>:<name>` | string, expires | an answer for a repeat of its request |
 //!
 //! In addition to the queues, `<namespace>:queues` is the set of their names.
 
@@ -119,6 +149,16 @@ impl Keys {
     /// Returns the key of the hash with the results of the members of a group.
     pub fn group_results(&self, group: &TaskId) -> String {
         self.owned("results:", &group.stored())
+    }
+
+    /// Returns the key of a schedule.
+    pub fn schedule(&self, name: &str) -> String {
+        self.owned("schedule:", name)
+    }
+
+    /// Returns the key of the history of a schedule.
+    pub fn ticks(&self, name: &str) -> String {
+        self.owned("ticks:", name)
     }
 
     /// Returns the key of the effects on another queue.

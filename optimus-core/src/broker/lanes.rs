@@ -1,6 +1,6 @@
 //! `resize`, and plain reads of lanes: those in which tasks wait, and the tasks of one lane.
 
-use std::num::NonZeroU16;
+use std::{cmp::Reverse, num::NonZeroU16};
 
 use chrono::{DateTime, Utc};
 use redis::Value;
@@ -17,6 +17,9 @@ use crate::{
 
 /// At most this many holders of a lane are read.
 const HOLDERS_MAX: &str = "16";
+
+/// At most this many lanes are read to find those in which most tasks wait.
+const COMPARED_MAX: usize = 64;
 
 /// A lane in which tasks wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +82,21 @@ impl Broker {
         // The lanes are read after their names, and the last task of one may have left meanwhile.
         lanes.retain(|lane| lane.waiting > 0);
         Ok(lanes)
+    }
+
+    /// Reads the lanes in which most tasks wait, at most `most` of the 64 that have waited longest,
+    /// and how many lanes there are in all.
+    pub async fn fullest_lanes(
+        &self,
+        queue: &QueueName,
+        most: usize,
+    ) -> Result<(Vec<LaneDetails>, u64), BrokerError> {
+        let mut lanes = self.lanes(queue, COMPARED_MAX).await?;
+        let count = size(&self.read_one(get(&["ZCARD", &self.keys(queue).of("lanes")])).await?);
+        let count = count.max(lanes.len() as u64);
+        lanes.sort_by_key(|lane| Reverse(lane.waiting));
+        lanes.truncate(most);
+        Ok((lanes, count))
     }
 
     /// Sets the width of a lane at run time; `None` removes what was set. A call offers a limited

@@ -33,6 +33,8 @@ pub struct Renewed {
     pub held: Vec<(TaskId, Token)>,
     /// The held tasks that should stop.
     pub stopping: Vec<TaskId>,
+    /// The time until a schedule that was made at run time is due.
+    pub next_tick: Option<Duration>,
 }
 
 impl Broker {
@@ -77,7 +79,8 @@ impl Broker {
             })
             .collect::<Result<_, BrokerError>>()?;
         let stopping = reply.texts()?.iter().map(|stored| id(stored)).collect::<Result<_, _>>()?;
-        Ok(Renewed { now_ms, next_expiry, workers, lease, held, stopping })
+        let next_tick = reply.wait()?;
+        Ok(Renewed { now_ms, next_expiry, workers, lease, held, stopping, next_tick })
     }
 
     /// Renews a worker's lease on one queue.

@@ -10,12 +10,14 @@ mod confirm;
 mod connection;
 mod dial;
 mod dial_error;
+mod dispenser;
 pub(crate) mod endpoint;
 mod error;
 mod explain;
 mod file_reader;
 mod group;
 mod group_page;
+mod held_back;
 mod inspect;
 mod keys;
 mod lanes;
@@ -26,17 +28,22 @@ mod login;
 mod operate;
 mod parameters;
 mod permissions;
+mod prerequisite_words;
 mod prerequisites;
 mod pulse;
 mod relay;
 mod reply;
 mod report;
+mod roster;
 mod run_wait;
+mod schedule;
+mod schedule_read;
 mod script_call;
 mod script_refusal;
 mod scripts;
 mod server_facts;
 mod server_url;
+mod shard_state;
 mod size_limit;
 mod submit;
 #[cfg(feature = "tls")]
@@ -55,10 +62,12 @@ pub use self::{
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     collect::Collected,
     completion_wait::{End, Ends, Returned},
+    dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes},
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
+    held_back::HeldBack,
     inspect::{Counts, Found, WorkerSeen},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
@@ -68,10 +77,14 @@ pub use self::{
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
-    run_wait::RunWait,
+    roster::{Hold, Holding, RosterSeen},
+    run_wait::{NextRun, RunWait},
+    schedule::{AGENDA_MAX, Agenda, DueSchedule, NewSchedule, Reschedule, Step, StepKind, Ticked},
+    schedule_read::StoredSchedule,
     script_call::ScriptCall,
     script_refusal::Refusal,
     server_facts::ServerFacts,
+    shard_state::{Holder, Positions},
     size_limit::SizeLimit,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::Woken,

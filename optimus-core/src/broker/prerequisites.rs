@@ -56,6 +56,16 @@ impl Broker {
         Ok(found)
     }
 
+    /// Reads whether a task was cancelled because of what no requeue can change, such as a group
+    /// that was cancelled.
+    pub async fn is_void(&self, id: &TaskId) -> Result<bool, BrokerError> {
+        let unmet_ended = self.keys(id.queue()).of("unmet_ended");
+        let found = self.read_one(get(&["HMGET", &unmet_ended, &id.stored()])).await?;
+        let found = texts("HMGET", found)?;
+        let flags = found.first().and_then(|value| value.split(';').nth(2));
+        Ok(flags.is_some_and(|flags| flags.contains('v')))
+    }
+
     /// Finds the task that a biz id belongs to, or has belonged to if its outcome is remembered.
     pub async fn find(
         &self,

@@ -169,7 +169,8 @@ impl Broker {
             if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
         let mut call =
             ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
-        let rest = if is_plain { Rest::Columns } else { Rest::ColumnsAndExtras };
+        let is_short = is_plain || is_plain_but_for_lanes && is_one_in_a_narrow_lane(done);
+        let rest = if is_short { Rest::Columns } else { Rest::ColumnsAndExtras };
         push_leases(&mut call, done.iter().map(|d| &d.borrow().lease), rest);
         for completion in done.iter().map(Borrow::borrow) {
             call.push_with(|bytes| completion.write_summary(bytes));
@@ -251,6 +252,13 @@ impl Broker {
     pub async fn report(&self, call: ScriptCall) -> Result<Reported, BrokerError> {
         Self::read_report(self.run(call).await?)
     }
+}
+
+/// Returns whether the call has one task, in a lane of one permit and in no group.
+fn is_one_in_a_narrow_lane(done: &[impl Borrow<Completion>]) -> bool {
+    let [one] = done else { return false };
+    let Completion { lane, member, .. } = one.borrow();
+    member.is_none() && lane.as_ref().is_some_and(|lane| lane.width.get() == 1)
 }
 
 /// What a call of reports has after the leases.

@@ -5,8 +5,10 @@
 pub enum Refusal {
     /// The worker's lease is over, or it was never registered.
     Lapsed,
-    /// A later call of this worker was already answered.
+    /// A later call of this worker was already answered, or what the caller has read has changed.
     Stale,
+    /// The schedule is not due yet.
+    Early,
     /// The call is too old for the client's ledger to answer it.
     Forgotten,
     /// The queue is in use by newer programs.
@@ -19,19 +21,26 @@ pub enum Refusal {
     Duplicate,
     /// The task would wait for itself.
     Cycle,
+    /// Nobody has ever held a post of the roster, or it has no post of that number.
+    Absent,
+    /// The name of a kept answer was used for another request.
+    Reused,
 }
 
 impl Refusal {
     /// Every refusal with its word.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::Lapsed, "LAPSED"),
         (Self::Stale, "STALE"),
+        (Self::Early, "EARLY"),
         (Self::Forgotten, "FORGOTTEN"),
         (Self::Newer, "NEWER"),
         (Self::Paused, "PAUSED"),
         (Self::WrongState, "WRONG_STATE"),
         (Self::Duplicate, "DUPLICATE"),
         (Self::Cycle, "CYCLE"),
+        (Self::Absent, "ABSENT"),
+        (Self::Reused, "REUSED"),
     ];
 
     /// Returns the refusal with this word, if there is one.

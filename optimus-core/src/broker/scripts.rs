@@ -132,7 +132,7 @@ scripts! {
     { ["clock", "report"]
         permitted ["wakeup", "due_next", "permit"] -> "permits_of, give_back"
         laned ["wakeup", "ready_append", "clock_stamp", "ready", "lane", "lane_complete"]
-            -> "leave_lanes, pass_permits, write_moves"
+            -> "read_left, write_left"
         counting ["key_as_table", "group", "group_ran", "group_complete"]
             -> "read_members, count_members, write_members"
         waiting [
@@ -179,10 +179,14 @@ scripts! {
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",
     ];
-    REGISTER = "register": ["clock", "key_of", "worker_lease"] ["meta", "workers", "worker:"];
+    REGISTER = "register": ["clock", "key_of", "worker_lease"]
+    setting_back ["wakeup", "due_next", "clock_back"] -> "moved_back"
+    ["meta", "workers", "worker:"];
     RENEW = "renew": [
         "clock", "key_of", "wakeup", "worker_lease", "worker_last_claim", "worker_held",
-    ] [
+    ]
+    setting_back ["due_next", "clock_back"] -> "moved_back"
+    [
         "meta", "workers", "working:", "cancel", "ready", "priority", "wake",
     ];
     REAP = "reap": [
@@ -191,7 +195,9 @@ scripts! {
         "task_tries", "waiters", "task_ended", "worker_lease", "worker_last_claim", "worker_held",
         "due_timer", "lane_header", "lane", "lane_report", "after", "after_post", "after_ref",
         "after_end", "due_next", "permit", "gather", "gather_again", "gather_drop",
-    ] [
+    ]
+    setting_back ["clock_back"] -> "moved_back"
+    [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
     ];
@@ -279,6 +285,7 @@ scripts! {
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
+        "group_member",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
@@ -288,7 +295,7 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
-        "groups", "widths", "asked", "gathers",
+        "groups", "widths", "asked", "gathers", "schedules", "code_schedules",
     ];
     AWAIT = "await": [
         "key_of", "task_born", "task_header", "gather", "lane_find", "gate_class", "gate_find",
@@ -311,60 +318,57 @@ scripts! {
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
         "tries", "errors",
     ];
+    SCHEDULE = "schedule": ["clock", "schedule_wakeup"] [
+        "meta", "schedules", "code_schedules", "schedule:",
+    ];
+    RESCHEDULE = "reschedule": ["clock", "schedule_wakeup"] [
+        "meta", "schedules", "code_schedules", "schedule:", "ticks:",
+    ];
+    AGENDA = "agenda": ["clock"] ["meta", "schedules", "code_schedules"];
+    TICK = "tick": [
+        "script_version", "clock", "clock_stamp", "wakeup", "due_next", "key_as_table", "biz",
+        "limited",
+    ] [
+        "meta", "tasks", "delayed", "schedule:", "ticks:", "schedules", "code_schedules",
+    ];
     COUNT = "count": ["key_of"] [
         "meta", "ready", "priority", "delayed", "retry", "dead", "cancelled", "success", "workers",
         "unmet",
     ];
+    HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
+        "meta", "workers", "joined", "posts", "suspended", "generations", "worker:",
+    ];
+    YIELD = "yield": ["clock"] ["workers", "joined", "posts", "worker:"];
+    RECOUNT = "recount": ["clock", "roster"] ["meta", "suspended", "generations", "positions"];
+    SUSPEND = "suspend": ["clock"] ["meta", "suspended"];
+    CHECKPOINT = "checkpoint": [] ["posts", "positions", "generations"];
+    DEMOTE = "demote": ["clock"] ["posts", "failures", "aside"];
+    DISPENSER_ADD = "dispenser_add": [
+        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_add",
+    ] ["dispenser", "pool", "holders"];
+    DISPENSER_ASSIGN = "dispenser_assign": [
+        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
+        "dispenser_held", "dispenser_pick",
+    ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
+    DISPENSER_CHECK = "dispenser_check": [
+        "clock", "key_of", "dispenser_keys", "dispenser_back", "dispenser_held",
+    ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
+    DISPENSER_DONE = "dispenser_done": [
+        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
+        "dispenser_place",
+    ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
+    DISPENSER_RETURN = "dispenser_return": [
+        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
+        "dispenser_place",
+    ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
+    DISPENSER_REBUILD = "dispenser_rebuild": [
+        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_unlisted",
+    ] ["dispenser", "pool", "holders", "returned"];
+    DISPENSER_PEEK = "dispenser_peek": [
+        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_back", "dispenser_rows",
+    ] ["dispenser", "pool", "holders", "assignees", "deadlines", "returned"];
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `local a, b = KEYS[1], KEYS[2]` over one or more lines → a, b.
-    fn named_keys(source: &str) -> Vec<String> {
-        let mut names = Vec::new();
-        let body = source.rsplit("-- KEYS ").next().unwrap_or_default();
-        let statements = body.split("local ").filter(|s| s.contains("KEYS["));
-        for statement in statements {
-            let Some((left, right)) = statement.split_once('=') else { continue };
-            let index = right.trim_start().strip_prefix("KEYS[");
-            if index.is_some_and(|index| index.starts_with(|c: char| c.is_ascii_digit())) {
-                names.extend(left.split(',').map(|name| name.trim().to_owned()));
-            }
-        }
-        names
-    }
-
-    #[test]
-    fn a_call_passes_the_keys_that_its_script_names_in_that_order() {
-        for script in ALL {
-            let expected: Vec<String> = script
-                .keys
-                .iter()
-                .map(|key| match *key {
-                    "worker:" => "worker_info".into(),
-                    other => other.trim_end_matches(':').to_owned(),
-                })
-                .collect();
-            assert_eq!(named_keys(script.source), expected, "{}", script.name);
-        }
-    }
-
-    #[test]
-    fn a_submit_of_one_task_wakes_a_worker_at_the_same_lengths_as_other_submits() {
-        assert_eq!(SUBMIT.source.matches("\nlocal SHORT, STEP = 16, 64\n").count(), 2);
-    }
-
-    #[test]
-    fn every_script_has_a_block_of_checks_and_a_block_of_writes() {
-        for script in ALL {
-            let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
-            assert!(
-                ["count", "inspect", "list"].contains(&script.name) || body.contains("-- Writes."),
-                "{} has no writes block",
-                script.name
-            );
-        }
-    }
-}
+#[path = "scripts_tests.rs"]
+mod tests;

@@ -1,8 +1,10 @@
 //! `submit`: ∅ → Ready | Delayed | Blocked.
 
+use std::collections::HashSet;
+
 use super::{
-    Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys, reply::plain_list, scripts,
-    traces::trace_words,
+    Broker, BrokerError, Reply, ScriptCall, inspect::get, keys::Keys,
+    prerequisite_words::prerequisite_words, reply::plain_list, scripts, traces::trace_words,
 };
 use crate::{
     gate::Gate,
@@ -139,7 +141,7 @@ impl Broker {
         if !is_plain {
             call.push(if batch.keep { batch.client } else { "" });
             call.push(batch.since);
-            push_options(&mut call, &keys, batch.tasks, if may_exist { "1" } else { "" });
+            push_options(&mut call, &keys, batch.tasks, existence_word(batch.tasks));
         }
         call
     }
@@ -248,12 +250,20 @@ pub(super) fn lane_words<'a>(lanes: impl Iterator<Item = Option<&'a Lane>>) -> V
     words
 }
 
+/// Returns whether ids may exist: nothing if all are new, `1` if they differ from each other, `2`
+/// if several tasks of the call may have one id.
+fn existence_word(tasks: &[Submission]) -> &'static str {
+    if !tasks.iter().any(|task| task.may_exist) {
+        return "";
+    }
+    let mut seen = HashSet::with_capacity(tasks.len());
+    if tasks.iter().all(|task| seen.insert(&task.id)) { "1" } else { "2" }
+}
+
 /// Pushes the number of options, whether ids may exist, the options, and the blobs.
 fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_exist: &str) {
     let (mut options, mut blobs) = (trace_words(tasks), Vec::new());
-    for (at, task) in tasks.iter().enumerate() {
-        push_prerequisites(&mut options, at + 1, task);
-    }
+    options.extend(prerequisite_words(tasks));
     for (at, task) in tasks.iter().enumerate().filter(|(_, task)| !has_no_option(task)) {
         let biz = task.biz_id.as_ref().map(|id| call.extra_key(&keys.biz(&task.task, id)));
         blobs.extend(task.blob());
@@ -280,23 +290,6 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
     }
     for blob in blobs {
         call.push_bytes(blob);
-    }
-}
-
-/// Pushes the options of the prerequisites of a task, if it has some.
-fn push_prerequisites(options: &mut Vec<String>, position: usize, task: &Submission) {
-    let Some(after) = &task.after else { return };
-    for (mark, prerequisite) in after.marked() {
-        let reference = prerequisite.reference();
-        let (home, name) = reference.split_once('/').unwrap_or_default();
-        let home = if home == task.id.queue().as_str() { "" } else { home };
-        options.push(format!("&{position};{mark};{home};{name}"));
-    }
-    if task.lane.is_some() || task.gather.is_some() {
-        options.push(format!("&{position};@;;"));
-    }
-    if let Some(wait) = after.give_up_after {
-        options.push(format!("&{position};!;;{}", millis(wait)));
     }
 }
 

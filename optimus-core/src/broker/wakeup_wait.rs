@@ -14,11 +14,16 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 /// connection is dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The wakeup that also says that schedules have changed; see `lua/include/schedule_wakeup.lua`.
+const SCHEDULES_CHANGED: &[u8] = b"s";
+
 /// The event that ended a wait for work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Woken {
     /// This queue has work.
     Work(QueueName),
+    /// This queue may have work, and its schedules have changed.
+    Schedules(QueueName),
     /// [`Broker::interrupt`] ended the wait.
     Interrupted,
 }
@@ -36,9 +41,13 @@ impl Broker {
             queues.iter().map(|queue| self.keys(queue).of("wake")).collect();
         lists.push(self.interrupt_key(home, worker));
         let woken = self.block(&lists, timeout).await?;
-        Ok(woken.and_then(|(list, _)| {
+        Ok(woken.and_then(|(list, wakeup)| {
             let at = lists.iter().position(|other| *other == list)?;
-            Some(queues.get(at).map_or(Woken::Interrupted, |queue| Woken::Work(queue.clone())))
+            Some(match queues.get(at).cloned() {
+                None => Woken::Interrupted,
+                Some(queue) if wakeup == SCHEDULES_CHANGED => Woken::Schedules(queue),
+                Some(queue) => Woken::Work(queue),
+            })
         }))
     }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// The prefix of all keys, unless another is set.
 pub const NAMESPACE_DEFAULT: &str = "optimus";
-const PAYLOAD_LIMIT: usize = 1024 * 1024;
+pub(super) const PAYLOAD_LIMIT: usize = 1024 * 1024;
 /// The limit is longer than any process runs, but its end is still a valid instant.
 const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);

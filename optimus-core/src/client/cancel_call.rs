@@ -48,8 +48,11 @@ impl Client {
     /// # Errors
     /// [`Error::is_wrong_state`] if the task has succeeded or is dead; a task that is cancelled
     /// already is answered as cancelled. [`Error::is_forgotten`] if the store has no data about it;
+    /// [`Error::is_invalid`] if the id is that of a group: [`GroupHandle::cancel`] cancels it;
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
     /// to repeat.
+    ///
+    /// [`GroupHandle::cancel`]: crate::GroupHandle::cancel
     pub fn cancel(&self, id: &TaskId) -> CancelCall {
         CancelCall { client: self.clone(), target: Target::Id(id.clone()) }
     }
@@ -89,8 +92,8 @@ impl CancelCall {
     /// takes as long as for [`Client::cancel`].
     ///
     /// # Errors
-    /// As for [`Client::cancel`], and [`Error::is_timeout`]: the cancel is stored, and a worker that
-    /// runs the task still stops it.
+    /// As for [`Client::cancel`], and [`Error::is_timeout`]: the cancel is stored, and a worker
+    /// that runs the task still stops it.
     pub async fn confirmed_within(self, timeout: Duration) -> Result<TaskState, Error> {
         let id = self.id().await?;
         if self.client.cancel_one(&id).await? == CancelAnswer::Cancelled {

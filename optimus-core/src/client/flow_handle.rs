@@ -99,12 +99,59 @@ impl<T> FlowHandle<T> {
                 StepHandle::Task(task) => self.client.cancel(task.id()).await.map(drop),
                 StepHandle::Group(group) => group.cancel().await.map(drop),
             };
-            done.or_else(|problem| {
-                let has_ended = problem.is_wrong_state() || problem.is_forgotten();
-                if has_ended { Ok(()) } else { Err(problem) }
-            })?;
+            if let Err(problem) = done
+                && !has_ended(&problem)
+            {
+                return Err(problem);
+            }
         }
         Ok(())
+    }
+}
+
+/// Whether a cancel fails with this because the step has ended.
+fn has_ended(problem: &Error) -> bool {
+    problem.is_wrong_state() || problem.is_forgotten()
+}
+
+impl Client {
+    /// Cancels a flow as [`FlowHandle::cancel`], in a program that has only the ids of its steps,
+    /// in their order: those of [`FlowHandle::steps`], which the submitter has stored. It finds out
+    /// which of them are groups.
+    ///
+    /// ```no_run
+    /// # async fn doc(client: optimus_core::Client, stored: Vec<String>)
+    /// # -> Result<(), Box<dyn std::error::Error>> {
+    /// # use optimus_core as optimus;
+    /// use optimus::TaskId;
+    ///
+    /// let steps = stored.iter().map(|id| id.parse::<TaskId>());
+    /// client.cancel_flow(steps.collect::<Result<Vec<_>, _>>()?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_forgotten`] if nothing is known of any step; [`Error::is_invalid`] without ids;
+    /// [`Error::is_unavailable`] or [`Error::is_unknown_outcome`]: repeat the call.
+    pub async fn cancel_flow(&self, steps: impl IntoIterator<Item = TaskId>) -> Result<(), Error> {
+        let steps: Vec<TaskId> = steps.into_iter().collect();
+        let nothing = || Error::invalid("a flow has a step: give the ids of all its steps");
+        let mut unknown = Some(nothing());
+        for id in steps.into_iter().rev() {
+            let done = match self.broker().group(&id).await? {
+                Some(_) => self.group::<()>(id).cancel().await.map(drop),
+                None => self.cancel(&id).await.map(drop),
+            };
+            match done {
+                Err(problem) if problem.is_forgotten() => {
+                    unknown = unknown.map(|_| problem);
+                }
+                Err(problem) if !has_ended(&problem) => return Err(problem),
+                _ => unknown = None,
+            }
+        }
+        unknown.map_or(Ok(()), Err)
     }
 }
 

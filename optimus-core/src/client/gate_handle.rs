@@ -170,6 +170,7 @@ impl GateHandle {
         Ok(GateAnswer {
             is_known: is_used || has_tasks || is_declared(),
             was_set: found.is_some_and(|found| found.is_set),
+            of_lane: matches!(self.gate, Gate::Lane(_)),
         })
     }
 

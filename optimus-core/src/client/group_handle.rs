@@ -66,10 +66,13 @@ impl<T> GroupHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_forgotten`] if the group does not exist or is no longer kept;
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_invalid`] if the id is that of a task; [`Error::is_unavailable`].
     pub async fn progress(&self) -> Result<GroupProgress, Error> {
         let progress = self.client.broker().group(&self.id).await?;
-        progress.ok_or_else(|| Error::group_forgotten(self.id.clone()))
+        match progress {
+            Some(progress) => Ok(progress),
+            None => Err(self.client.no_group(&self.id).await),
+        }
     }
 
     /// Waits until all members have ended, through outages.
@@ -129,11 +132,13 @@ impl<T> GroupHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_forgotten`] if the group does not exist or is no longer kept;
-    /// [`Error::is_unavailable`] or [`Error::is_unknown_outcome`]: repeat the call.
+    /// [`Error::is_invalid`] if the id is that of a task; [`Error::is_unavailable`] or
+    /// [`Error::is_unknown_outcome`]: repeat the call.
     pub async fn cancel(&self) -> Result<u32, Error> {
         let disbanded = self.client.broker().disband(&self.id).await?;
-        let (progress, posted) =
-            disbanded.ok_or_else(|| Error::group_forgotten(self.id.clone()))?;
+        let Some((progress, posted)) = disbanded else {
+            return Err(self.client.no_group(&self.id).await);
+        };
         if posted {
             self.client.carry(self.id.queue()).await;
         }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{runtime::Handle, task::futures::TaskLocalFuture, task_local};
 
-use super::{Client, ClientBuilder};
+use super::{Client, ClientBuilder, deferral::Deferred};
 use crate::{broker::Broker, layers::Layers};
 
 task_local! {
@@ -23,6 +23,8 @@ pub struct OwnClient(Source);
 enum Source {
     /// The client of a scope.
     Given(Client),
+    /// The calls of a transaction, which wait for its commit.
+    Deferring(Deferred),
     /// A client for the store of a worker. It is made when a handler first needs it, because it has
     /// a connection, and most workers never need one.
     Worker {
@@ -78,6 +80,19 @@ impl Client {
 }
 
 impl OwnClient {
+    /// Keeps the calls of a transaction until its commit.
+    pub(super) fn deferring(deferred: Deferred) -> Arc<Self> {
+        Arc::new(Self(Source::Deferring(deferred)))
+    }
+
+    /// Returns the calls of the transaction that is running, if this is one.
+    pub(super) fn deferred(&self) -> Option<&Deferred> {
+        match &self.0 {
+            Source::Deferring(deferred) => Some(deferred),
+            Source::Given(_) | Source::Worker { .. } => None,
+        }
+    }
+
     /// Returns a client for the store of this broker, on the current runtime.
     pub fn here(broker: &Broker, layers: Layers) -> Arc<Self> {
         let (broker, runtime) = (broker.clone(), Handle::current());
@@ -91,6 +106,7 @@ impl OwnClient {
     pub(crate) fn client(&self) -> Client {
         let (broker, runtime, made, layers) = match &self.0 {
             Source::Given(client) => return client.clone(),
+            Source::Deferring(deferred) => return deferred.client(),
             Source::Worker { broker, runtime, made, layers } => (broker, runtime, made, layers),
         };
         if let Ok(installed) = Client::installed()
@@ -109,7 +125,7 @@ impl OwnClient {
     /// Returns the layers of a worker, which the submits of its handlers pass.
     pub(crate) fn layers(&self) -> Option<&Layers> {
         match &self.0 {
-            Source::Given(_) => None,
+            Source::Given(_) | Source::Deferring(_) => None,
             Source::Worker { layers, .. } => Some(layers),
         }
     }

@@ -8,7 +8,9 @@ mod cancel_members;
 mod cancelling_member;
 mod completion_listener;
 mod confirmer;
+mod deferral;
 mod delivery;
+mod dispenser;
 mod flow_handle;
 mod gate_handle;
 mod group_handle;
@@ -17,11 +19,15 @@ mod lane_handle;
 mod ledger;
 mod many_results;
 mod operate;
+mod other_kind;
 mod part_ids;
 mod permit;
 mod prerequisite_asks;
 mod readahead;
+mod rebuild;
 mod remove_group;
+mod schedules;
+mod shards_handle;
 mod siblings;
 mod stuck_member;
 mod submit_all;
@@ -41,6 +47,8 @@ use std::{
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     cancel_call::CancelCall,
+    deferral::Deferral,
+    dispenser::Dispenser,
     flow_handle::{FlowHandle, StepHandle},
     gate_handle::GateHandle,
     group_handle::GroupHandle,
@@ -48,6 +56,9 @@ pub use self::{
     lane_handle::LaneHandle,
     many_results::Results,
     permit::Permit,
+    rebuild::Rebuild,
+    schedules::Schedules,
+    shards_handle::ShardsHandle,
     task_handle::TaskHandle,
 };
 use self::{

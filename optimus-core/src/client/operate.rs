@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 
-use super::Client;
+use super::{Client, other_kind::is_unknown};
 use crate::{
     CancelAnswer, DeleteAnswer, Error, QueueAnswer,
     broker::{BATCH_MAX, BrokerError, Cancelled, Deleted, Refusal},
@@ -26,24 +26,31 @@ impl Client {
         &self,
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Vec<Result<CancelAnswer, Error>> {
-        let (done, posted) = self.each(Verb::Cancel, ids.into_iter().collect()).await;
+        let ids: Vec<TaskId> = ids.into_iter().collect();
+        let (done, posted) = self.each(Verb::Cancel, &ids).await;
         self.carry_all(posted).await;
         let answer =
             |is_done| if is_done { CancelAnswer::Cancelled } else { CancelAnswer::AskedToStop };
-        done.into_iter().map(|done| done.map(answer)).collect()
+        let answers = done.into_iter().map(|done| done.map(answer)).collect();
+        self.told_apart(&ids, answers, is_unknown).await
     }
 
     /// Puts a dead or cancelled task back in the ready list, with its counts of tries at zero.
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if the task is neither; [`Error::is_forgotten`] if the store has
-    /// no data about it; [`Error::is_duplicate`] if another task holds its biz id;
+    /// no data about it; [`Error::is_invalid`] if the id is that of a group;
+    /// [`Error::is_duplicate`] if another task holds its biz id;
     /// [`Error::is_cycle`] if it would wait for itself through other tasks of its queue;
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered. If that
     /// requeue was done and the task waits or runs, a repeat fails with [`Error::is_wrong_state`].
     pub async fn requeue(&self, id: &TaskId) -> Result<(), Error> {
         let posted = self.0.broker.requeue(id).await;
-        if posted.map_err(|problem| refused(id, "requeue", problem))? {
+        let posted = posted.map_err(|problem| refused(id, "requeue", problem));
+        if is_unknown(&posted) {
+            return Err(self.no_task(id).await);
+        }
+        if posted? {
             self.carry(id.queue()).await;
         }
         Ok(())
@@ -79,7 +86,7 @@ impl Client {
         for queue in posted {
             self.carry(queue).await;
         }
-        answers
+        self.told_apart(&ids, answers, is_unknown).await
     }
 
     /// Permanently removes a task with its arguments and all its other data, and frees its biz id.
@@ -90,6 +97,7 @@ impl Client {
     /// [`Error::is_wrong_state`] if a worker holds the task, or if the task has succeeded.
     /// [Cancel](Self::cancel) a running task first, and delete it when it has ended. After a
     /// success, Redis stores only the result, until its `result_ttl` is over.
+    /// [`Error::is_invalid`] if the id is that of a group.
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is
     /// safe to repeat.
     pub async fn delete(&self, id: &TaskId) -> Result<DeleteAnswer, Error> {
@@ -126,11 +134,14 @@ impl Client {
         &self,
         ids: impl IntoIterator<Item = TaskId>,
     ) -> Vec<Result<DeleteAnswer, Error>> {
-        let (done, posted) = self.each(Verb::Delete, ids.into_iter().collect()).await;
+        let ids: Vec<TaskId> = ids.into_iter().collect();
+        let (done, posted) = self.each(Verb::Delete, &ids).await;
         self.carry_all(posted).await;
         let answer =
             |is_done| if is_done { DeleteAnswer::Deleted } else { DeleteAnswer::NothingThere };
-        done.into_iter().map(|done| done.map(answer)).collect()
+        let answers = done.into_iter().map(|done| done.map(answer)).collect();
+        let is_nothing = |answer: &_| matches!(answer, Ok(DeleteAnswer::NothingThere));
+        self.told_apart(&ids, answers, is_nothing).await
     }
 
     /// Stops the claims of a queue. Running tasks continue. Returns whether the queue is known: a
@@ -189,7 +200,7 @@ impl Client {
     async fn each(
         &self,
         verb: Verb,
-        ids: Vec<TaskId>,
+        ids: &[TaskId],
     ) -> (Vec<Result<bool, Error>>, BTreeSet<QueueName>) {
         let mut of_queues: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
@@ -235,7 +246,7 @@ impl Client {
         &self,
         ids: Vec<TaskId>,
     ) -> (Vec<Result<bool, Error>>, BTreeSet<QueueName>) {
-        self.each(Verb::Cancel, ids).await
+        self.each(Verb::Cancel, &ids).await
     }
 
     /// Returns for each task of one queue what was done, or the state that prevents the verb; and

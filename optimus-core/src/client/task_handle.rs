@@ -1,6 +1,15 @@
 //! A submitted task, as its submitter uses it: [`TaskHandle`].
 
-use std::{any::TypeId, fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -16,6 +25,8 @@ use crate::{
 
 /// How often a waiting handle checks its task, in case its completion message was lost.
 pub(super) const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// How often a waiting handle looks for a task that a transaction has promised.
+const PROMISED_EVERY: Duration = Duration::from_millis(50);
 const CHECK_AGAIN: Duration = Duration::from_millis(500);
 /// How long a wait that has taken too long reads the state of its task.
 const STATE_WITHIN: Duration = Duration::from_secs(1);
@@ -48,6 +59,8 @@ pub struct TaskHandle<T> {
     place: Option<Place>,
     /// It was submitted as a task that returns `()`, which `T` may not show.
     has_no_result: bool,
+    /// Whether a promised task was found in Redis.
+    seen: Option<Arc<AtomicBool>>,
     output: PhantomData<fn() -> T>,
 }
 
@@ -70,13 +83,15 @@ pub(super) enum Origin {
     Owner,
     /// The program made the handle from an id.
     Elsewhere,
+    /// A transaction stored the call, and a relay submits it after the commit.
+    Promised,
 }
 
 impl<T> Clone for TaskHandle<T> {
     fn clone(&self) -> Self {
         let (client, id, place) = (self.client.clone(), self.id.clone(), self.place.clone());
-        let (origin, has_no_result) = (self.origin, self.has_no_result);
-        Self { client, id, origin, place, has_no_result, output: PhantomData }
+        let (origin, has_no_result, seen) = (self.origin, self.has_no_result, self.seen.clone());
+        Self { client, id, origin, place, has_no_result, seen, output: PhantomData }
     }
 }
 
@@ -88,7 +103,13 @@ impl<T> fmt::Debug for TaskHandle<T> {
 
 impl<T> TaskHandle<T> {
     pub(super) fn new(client: Client, id: TaskId, origin: Origin) -> Self {
-        Self { client, id, origin, place: None, has_no_result: false, output: PhantomData }
+        let (place, has_no_result, seen) = (None, false, None);
+        Self { client, id, origin, place, has_no_result, seen, output: PhantomData }
+    }
+
+    /// Makes the handle of a task that is not in Redis yet.
+    pub(super) fn promised(client: Client, id: TaskId) -> Self {
+        Self { seen: Some(Arc::default()), ..Self::new(client, id, Origin::Promised) }
     }
 
     /// Returns this handle as that of a task that returns `()`.
@@ -98,8 +119,8 @@ impl<T> TaskHandle<T> {
 
     /// Returns this handle as that of a task that returns `R`.
     pub(super) fn returning<R>(self) -> TaskHandle<R> {
-        let Self { client, id, origin, place, has_no_result, .. } = self;
-        TaskHandle { client, id, origin, place, has_no_result, output: PhantomData }
+        let Self { client, id, origin, place, has_no_result, seen, .. } = self;
+        TaskHandle { client, id, origin, place, has_no_result, seen, output: PhantomData }
     }
 
     /// Returns the handle with its place among the tasks that were submitted together.
@@ -123,9 +144,21 @@ impl<T> TaskHandle<T> {
     /// task was removed.
     ///
     /// # Errors
-    /// [`Error::is_unavailable`].
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if the id is that of a group.
     pub async fn status(&self) -> Result<TaskState, Error> {
-        Ok(self.client.0.broker.state_of(&self.id, self.stored_by()).await?)
+        let state = self.client.0.broker.state_of(&self.id, self.stored_by()).await?;
+        self.unless_a_group(state).await
+    }
+
+    /// Returns the state, unless nothing is known of the task and the id is that of a group.
+    async fn unless_a_group(&self, state: TaskState) -> Result<TaskState, Error> {
+        if state == TaskState::Forgotten {
+            let problem = self.client.no_task(&self.id).await;
+            if problem.is_invalid() {
+                return Err(problem);
+            }
+        }
+        Ok(state)
     }
 
     /// Cancels the task, or asks its worker to stop it. Returns which of the two was done;
@@ -145,7 +178,7 @@ impl<T> TaskHandle<T> {
         if self.runs_once() && self.client.0.readahead.has(&self.id) {
             return Ok(TaskState::Success);
         }
-        Ok(self.end(Wanted::State, &Pace::ALONE).await?.0.state)
+        self.unless_a_group(self.end(Wanted::State, &Pace::ALONE).await?.0.state).await
     }
 
     /// Returns the call that submitted the task, if the handle's client did.
@@ -177,8 +210,12 @@ impl<T> TaskHandle<T> {
                 return Ok((end, permit));
             }
             let next_check = match self.check().await {
+                Ok(Some(end)) if self.is_awaited(&end) => PROMISED_EVERY,
                 Ok(Some(end)) => return Ok((end, permit)),
-                Ok(None) => pace.every,
+                Ok(None) => {
+                    self.note_seen();
+                    pace.every
+                }
                 Err(problem) if problem.is_transient() => CHECK_AGAIN,
                 Err(problem) => return Err(problem.into()),
             };
@@ -222,6 +259,18 @@ impl<T> TaskHandle<T> {
         let returned = self.client.0.readahead.take(&self.id)?;
         self.note_answer();
         Some(End { state: TaskState::Success, returned })
+    }
+
+    /// Returns whether nothing is known of the task because no relay has submitted it yet.
+    fn is_awaited(&self, end: &End) -> bool {
+        let was_seen = || self.seen.as_ref().is_none_or(|seen| seen.load(Ordering::Relaxed));
+        end.state == TaskState::Forgotten && !was_seen()
+    }
+
+    fn note_seen(&self) {
+        if let Some(seen) = &self.seen {
+            seen.store(true, Ordering::Relaxed);
+        }
     }
 
     fn note_answer(&self) {
@@ -298,7 +347,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
                 Err(Error::cancelled(self.id.clone(), because))
             }
             TaskState::Dead => Err(Error::dead(self.id.clone(), self.last_error().await?)),
-            _ => Err(Error::forgotten(self.id.clone())),
+            _ => Err(self.client.no_task(&self.id).await),
         }
     }
 

@@ -5,8 +5,10 @@
 pub(crate) mod bench;
 pub(crate) mod acts;
 pub(crate) mod after;
+pub(crate) mod dispensers;
 pub(crate) mod dump;
 pub(crate) mod gathers;
 pub(crate) mod jobs;
 pub(crate) mod lanes;
 pub(crate) mod limits;
+pub(crate) mod rosters;

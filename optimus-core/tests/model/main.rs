@@ -8,6 +8,8 @@
 //! [`cases`] repeats this from seeds and shrinks failing runs; [`reach`] counts which cases
 //! occurred. [`flows`] does the same with limits, groups and gathered calls, for what users see.
 //!
+//! [`dispenser`] does the same with the calls of a dispenser.
+//!
 //! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` replace the short default, and `cargo xtask model`
 //! does long runs.
 
@@ -19,6 +21,7 @@ mod answer;
 mod call;
 mod cases;
 mod chance;
+mod dispenser;
 mod display;
 mod drain;
 mod flows;
@@ -68,4 +71,14 @@ async fn limits_groups_and_runs_of_the_embedded_store_keep_their_promises() {
 #[tokio::test]
 async fn limits_groups_and_runs_of_redis_keep_their_promises() {
     flows::run(Bench::own_redis().await, 50).await;
+}
+
+#[tokio::test]
+async fn a_dispenser_of_the_embedded_store_and_its_model_never_differ() {
+    dispenser::run(Bench::embedded(), 60, 300).await;
+}
+
+#[tokio::test]
+async fn a_dispenser_of_redis_and_its_model_never_differ() {
+    dispenser::run(Bench::own_redis().await, 10, 300).await;
 }

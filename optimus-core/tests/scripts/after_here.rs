@@ -1,7 +1,7 @@
 //! Tasks that wait for other tasks of their queue.
 
 use optimus_core::{
-    After, Due, Lane, Prerequisite, TaskState,
+    After, Due, Lane, Prerequisite, Submit as _, TaskId, TaskState,
     broker::{Cancelled, FailureOutcome, Receipt},
 };
 
@@ -57,6 +57,37 @@ async fn of_many_successes_those_that_are_awaited_free_their_tasks(bench: Bench)
         bench.at(3).cancel(&elsewhere).await.unwrap();
     }
     bench.assert_nobody_waits().await;
+}
+
+async fn tasks_of_one_call_wait_for_each_other(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let [first, second] = [ready(job()), ready(job())];
+    let both = After::new([&first, &second].map(|task| Prerequisite::Task(task.id().clone())));
+    let third = ready(job()).waiting_for(both);
+    let second = second.waiting_for(after(first.id()));
+    let ids = [&first, &second, &third].map(|task| task.id().clone());
+    bench.submit(0, &[third, first, second]).await;
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    for (seq, id) in (1..).zip(&ids) {
+        let claimed = bench.claim(seq, &worker, seq, 9).await;
+        assert_eq!(claimed.ids(), std::slice::from_ref(id));
+        assert!(bench.complete(seq, &[done(&claimed.leases(&worker)[0])]).await.is_empty());
+    }
+    bench.assert_nobody_waits().await;
+}
+
+/// A task that may exist may have succeeded before the call.
+async fn a_prerequisite_of_the_same_call_that_has_succeeded_before_is_met(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let id = TaskId::new(bench.queue.clone());
+    let again = || job().id(id.clone()).into_submission().expect("the id is of this queue");
+    bench.submit(0, &[again()]).await;
+    let lease = bench.take(1, &worker, 1).await;
+    assert!(bench.complete(1, &[remembered(done(&lease))]).await.is_empty());
+    let second = waiting(job(), after(&id));
+    let second_id = second.id().clone();
+    bench.submit(2, &[again(), second]).await;
+    assert_eq!(bench.state(&second_id).await, TaskState::Ready);
 }
 
 async fn a_failed_attempt_of_the_prerequisite_releases_nothing(bench: Bench) {
@@ -311,6 +342,8 @@ on_both![
     a_call_may_bring_thousands_of_prerequisites,
     a_task_waits_until_its_prerequisite_has_succeeded,
     of_many_successes_those_that_are_awaited_free_their_tasks,
+    tasks_of_one_call_wait_for_each_other,
+    a_prerequisite_of_the_same_call_that_has_succeeded_before_is_met,
     a_failed_attempt_of_the_prerequisite_releases_nothing,
     it_does_not_matter_which_of_two_tasks_comes_first,
     a_success_is_remembered_for_its_time,

@@ -232,22 +232,37 @@ async fn an_old_group_is_removed_and_tasks_that_wait_learn_of_it(bench: Bench) {
     assert!(!names.iter().any(|name| name.starts_with("group") || name.starts_with("results")));
 }
 
-async fn a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task(bench: Bench) {
+async fn a_group_is_kept_until_its_members_have_ended(bench: Bench) {
     bench.worker(0, "w").await;
-    let group = bench.grouped(2, Wait).await;
+    let group = bench.grouped(40, Wait).await;
     let callback = bench.callback(&group, Cancel).await;
-    bench.succeed(1, 1, &group, 0, 1).await;
+    bench.succeed(1, 1, &group, 0, 38).await;
+    let (every, mut at) = (DEAD_AGE_MS, KEEP_MS);
+    for _ in 0..9 {
+        bench.purge_groups(at, DEAD_AGE_MS).await;
+        bench.purge_groups(at + every - 1, DEAD_AGE_MS).await;
+        at += every;
+    }
+    assert_eq!(bench.progress(&group).await, [40, 38, 0, 0, 0]);
+    bench.worker(at, "w").await;
+    bench.succeed(at, 2, &group, 38, 2).await;
+    assert_eq!(bench.state(&callback).await, TaskState::Ready);
+}
+
+async fn a_group_that_lacks_a_member_is_kept_as_long_as_a_dead_task(bench: Bench) {
+    bench.worker(0, "w").await;
+    let group = new_group(&bench);
+    bench.enroll_or_seal(0, &group, "all", 40, true).await;
+    let callback = bench.callback(&group, Cancel).await;
+    let stored: Vec<_> = (0..39).map(|index| bench.member(&group, index, Wait)).collect();
+    bench.submit(0, &stored).await;
     bench.purge_groups(KEEP_MS, DEAD_AGE_MS).await;
     bench.purge_groups(KEEP_MS + DEAD_AGE_MS - 1, DEAD_AGE_MS).await;
-    let later = KEEP_MS + DEAD_AGE_MS;
-    bench.worker(later, "w").await;
-    bench.succeed(later, 2, &group, 1, 1).await;
-    assert_eq!(bench.state(&callback).await, TaskState::Ready);
-
-    let stuck = bench.grouped(2, Wait).await;
-    bench.purge_groups(later, DEAD_AGE_MS).await;
-    bench.purge_groups(later + DEAD_AGE_MS, DEAD_AGE_MS).await;
-    assert_eq!(bench.now().group(&stuck).await.unwrap(), None);
+    assert_eq!(bench.progress(&group).await, [40, 0, 0, 0, 0]);
+    bench.purge_groups(KEEP_MS + DEAD_AGE_MS, DEAD_AGE_MS).await;
+    bench.relay_all(KEEP_MS + DEAD_AGE_MS).await;
+    assert_eq!(bench.now().group(&group).await.unwrap(), None);
+    assert_eq!(bench.state(&callback).await, TaskState::Cancelled);
 }
 
 async fn a_member_that_was_deleted_counts_as_cancelled_under_run(bench: Bench) {
@@ -324,7 +339,8 @@ on_both![
     a_callback_of_another_queue_gets_the_results,
     a_thousand_members_are_counted_a_call_at_a_time,
     an_old_group_is_removed_and_tasks_that_wait_learn_of_it,
-    a_group_that_waits_for_its_members_is_kept_as_long_as_a_dead_task,
+    a_group_is_kept_until_its_members_have_ended,
+    a_group_that_lacks_a_member_is_kept_as_long_as_a_dead_task,
     a_member_that_was_deleted_counts_as_cancelled_under_run,
     a_group_that_waits_for_a_deleted_member_is_cancelled,
     a_position_that_a_group_does_not_have_never_counts,

@@ -41,7 +41,7 @@ async fn due_tasks_of_a_lane_and_others_are_claimed_in_one_call(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
     let first = bench.claim(30, &worker, 1, 2).await;
     assert_eq!(first.ids(), [ids[5].clone(), ids[0].clone()]);
-    bench.assert_lane("b", &[(&ids[2], -1), (&ids[3], 2)]).await;
+    bench.assert_lane("b", &[(&ids[2], -1), (&ids[3], 1)]).await;
     assert_eq!(bench.field("meta", "blocked").await.as_deref(), Some("3"));
     let second = bench.claim(31, &worker, 2, 9).await.ids();
     assert_eq!(second.len(), 3, "{second:?}");

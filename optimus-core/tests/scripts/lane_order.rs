@@ -65,6 +65,24 @@ async fn each_lane_offers_one_task_and_lanes_take_turns(bench: Bench) {
     assert_eq!(seen, order);
 }
 
+async fn the_lanes_of_a_call_share_its_places(bench: Bench) {
+    let mut tasks = in_lane(3, "large");
+    tasks.extend(in_lane(2, "small"));
+    let ids = ids_of(&tasks);
+    bench.submit(0, &tasks).await;
+    bench.assert_lane("large", &[(&ids[0], -1), (&ids[1], 1), (&ids[2], 2)]).await;
+    bench.assert_lane("small", &[(&ids[3], -1), (&ids[4], 1)]).await;
+    let later = bench.add_in(1, &Lane::new("small")).await;
+    bench.assert_lane("small", &[(&ids[3], -1), (&ids[4], 1), (&later, 3)]).await;
+    let more: Vec<_> = ["small", "large", "large"].map(|key| in_lane(1, key)).concat();
+    let more_ids = ids_of(&more);
+    bench.submit(2, &more).await;
+    let waits = [(&ids[4], 1), (&later, 3), (&more_ids[0], 4)];
+    bench.assert_lane("small", &[&[(&ids[3], -1)], &waits[..]].concat()).await;
+    let waits = [(&ids[1], 1), (&ids[2], 2), (&more_ids[1], 4), (&more_ids[2], 5)];
+    bench.assert_lane("large", &[&[(&ids[0], -1)], &waits[..]].concat()).await;
+}
+
 async fn a_task_keeps_its_lane_through_retries_snoozes_and_lost_workers(bench: Bench) {
     let (worker, other) = (bench.worker(0, "w").await, bench.worker(0, "other").await);
     let head = bench.add_in(0, &Lane::new("a")).await;
@@ -203,6 +221,7 @@ async fn any_text_can_be_the_key_of_a_lane(bench: Bench) {
 on_both![
     the_next_task_of_a_lane_is_ready_once_the_one_before_has_succeeded,
     each_lane_offers_one_task_and_lanes_take_turns,
+    the_lanes_of_a_call_share_its_places,
     a_task_keeps_its_lane_through_retries_snoozes_and_lost_workers,
     a_dead_or_cancelled_task_passes_its_lane_on,
     a_task_that_a_lost_worker_leaves_dead_passes_its_lane_on,

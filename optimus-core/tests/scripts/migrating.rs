@@ -12,6 +12,7 @@ use crate::{
     dump::{Content, Dump},
     situations::SITUATIONS,
     world::World,
+    world_dispenser,
     wrong_type::{TEXTS, in_world, named_keys},
 };
 
@@ -62,15 +63,18 @@ impl Cluster {
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
-        "ready" | "success" | "wake" | "wake:" | "completions:" => {
+        "ready" | "success" | "wake" | "wake:" | "completions:" | "ticks:" => {
             Content::List(vec![b"1".to_vec()])
         }
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
-        | "busy:" | "gathers" => {
+        | "busy:" | "gathers" | "schedules" | "code_schedules" | "aside" | "pool" | "assignees"
+        | "deadlines" | "bucket:" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
+        "posts" => Content::Hash(vec![(b"1/9".to_vec(), b"filler 1 keep 1".to_vec())]),
+        "generations" | "positions" => Content::Hash(vec![(b"1".to_vec(), b"1".to_vec())]),
         // The mark of the last claim, which is not a task that the worker holds.
         "working:" => Content::Hash(vec![(b"#".to_vec(), b"0:0".to_vec())]),
         "biz:" | "result:" => Content::Text(b"filler:0:D".to_vec()),
@@ -134,9 +138,11 @@ fn stores(
         "permits",
         "busy:limit:x",
         "gathers",
+        "schedules",
     ];
     let of_limits = of_limits.into_iter().map(str::to_owned);
-    for name in of_tasks.chain(of_workers).chain(of_limits) {
+    let of_dispensers = world_dispenser::OTHER_KEYS.map(str::to_owned);
+    for name in of_tasks.chain(of_workers).chain(of_limits).chain(of_dispensers) {
         full.entry(name.clone()).or_insert_with(|| filler(&name));
     }
     let thin = full.iter().filter_map(|(name, content)| {

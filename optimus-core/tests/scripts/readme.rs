@@ -45,9 +45,8 @@ fn each_script_has_its_keys_in_their_order() {
             .iter()
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),
-                owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group") => {
-                    format!("{owned}:")
-                }
+                owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
+                | "schedule" | "ticks" | "bucket") => format!("{owned}:"),
                 other => other.to_owned(),
             })
             .collect();

@@ -116,9 +116,44 @@ const DAMAGES_OF_GATHERS: &[(&str, &str)] = &[
     ("HSET $tries @gathers 1:0:0", "its record states"),
 ];
 
+/// Damages of a dispenser.
+const DAMAGES_OF_DISPENSERS: &[(&str, &str)] = &[
+    ("ZADD $pool 5 i6", "is held by ann, and in the pool"),
+    ("ZREM $bucket:ann i6", "whose bucket does not have it"),
+    ("HDEL $holders i6", "which does not hold it|has a deadline and no holder"),
+    ("HSET $holders i6 5:bob", "which does not hold it|`deadlines` has another time"),
+    ("HSET $holders i6 bob", "the holder of i6 is"),
+    ("ZADD $deadlines 5 i6", "`deadlines` has another time"),
+    ("ZREM $assignees ann", "the bucket of ann will never be over"),
+    ("HSET $returned i99 1", "is in no place|the return of i99"),
+    ("HDEL $dispenser rebuild", "is not open, and has a list"),
+];
+
+async fn each_damage_of_dispensers_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "dispensed").await;
+    each_of(&bench, &world, DAMAGES_OF_DISPENSERS).await;
+}
+
 async fn each_damage_of_gathers_is_found(bench: Bench) {
     let world = World::build_for(&bench, "gathered").await;
     each_of(&bench, &world, DAMAGES_OF_GATHERS).await;
+}
+
+/// Damages of a store with schedules.
+const DAMAGES_OF_SCHEDULES: &[(&str, &str)] = &[
+    ("ZREM $schedules plain", "plain is not in its index"),
+    ("ZADD $code_schedules 5 plain", "plain is in both indexes"),
+    ("ZADD $schedules 5 paused", "paused is paused and due"),
+    ("HSET $schedule:plain last 99999999999999", "not after its last"),
+    ("HSET $schedule:plain release 1.0.0", "plain is not in its index"),
+    ("HDEL $schedule:plain record", "plain has no record"),
+    ("DEL $schedule:plain", "is in an index and is not stored|a history of plain"),
+    ("PEXPIRE $schedule:plain 500000", "schedule:plain expires in"),
+];
+
+async fn each_damage_of_schedules_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "scheduled").await;
+    each_of(&bench, &world, DAMAGES_OF_SCHEDULES).await;
 }
 
 async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
@@ -146,4 +181,6 @@ on_both![
     each_damage_is_found,
     each_damage_of_limits_is_found,
     each_damage_of_gathers_is_found,
+    each_damage_of_schedules_is_found,
+    each_damage_of_dispensers_is_found,
 ];

@@ -25,9 +25,9 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The tasks and workers, with the names of [`World::build`].
 pub(crate) struct World {
-    tasks: HashMap<&'static str, TaskId>,
+    pub(crate) tasks: HashMap<&'static str, TaskId>,
     pub(crate) busy: WorkerId,
-    idle: WorkerId,
+    pub(crate) idle: WorkerId,
     pub(crate) held: Vec<Lease>,
 }
 
@@ -193,6 +193,9 @@ impl World {
         let broker = bench.at(if outage { NOW + 400_000 } else { NOW });
         let (queue, busy) = (&bench.queue, &self.busy);
         match script {
+            dispenser if dispenser.starts_with("dispenser_") => {
+                self.dispense_in(bench, script, situation).await
+            }
             "submit" => self.submit_in(bench, situation).await,
             "claim" => {
                 let want = if situation.ends_with("one") { 1 } else { 128 };
@@ -221,17 +224,7 @@ impl World {
                 self.limit_in(bench, script, situation).await
             }
             "interrupt" => broker.interrupt(queue, &self.idle).await,
-            "purge" if situation == "old groups" => {
-                bench.at(NOW + 700_000).purge(queue, keep(10_000, 180 * DAY), DAY).await.map(drop)
-            }
-            "purge" if situation == "by cap" => {
-                broker.purge(queue, keep(0, 180 * DAY), ms(30_000)).await.map(drop)
-            }
-            "purge" if situation == "by bytes" => {
-                let keep = Keep { bytes: 1, ..keep(10_000, 180 * DAY) };
-                broker.purge(queue, keep, ms(30_000)).await.map(drop)
-            }
-            "purge" => broker.purge(queue, keep(10_000, ms(30_000)), DAY).await.map(drop),
+            "purge" => purge_in(bench, situation).await,
             "retire" => broker.retire(queue, ms(0)).await.map(drop),
             "await" if situation == "a read" => {
                 broker.state_of(self.id("held"), None).await.map(drop)
@@ -252,6 +245,12 @@ impl World {
                 self.count_in(bench, situation).await
             }
             "apply" | "relay" | "reask" => self.relay_in(bench, script, situation).await,
+            "schedule" | "reschedule" | "agenda" | "tick" => {
+                self.schedule_in(bench, script, situation).await
+            }
+            "hold" | "yield" | "recount" | "suspend" | "checkpoint" | "demote" => {
+                self.roster_in(bench, script, situation).await
+            }
             other => panic!("no script {other}"),
         }
     }
@@ -358,4 +357,14 @@ impl World {
         assert!(reported.stale.is_empty(), "{script}: {reported:?}");
         Ok(())
     }
+}
+
+async fn purge_in(bench: &Bench, situation: &str) -> Result<(), BrokerError> {
+    let (at, keep, ledgers_idle) = match situation {
+        "old groups" => (NOW + 700_000, keep(10_000, 180 * DAY), DAY),
+        "by cap" => (NOW, keep(0, 180 * DAY), ms(30_000)),
+        "by bytes" => (NOW, Keep { bytes: 1, ..keep(10_000, 180 * DAY) }, ms(30_000)),
+        _ => (NOW, keep(10_000, ms(30_000)), DAY),
+    };
+    bench.at(at).purge(&bench.queue, keep, ledgers_idle).await.map(drop)
 }

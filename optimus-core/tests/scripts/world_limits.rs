@@ -18,6 +18,9 @@ use crate::{
 impl World {
     /// Fills the store for a situation.
     pub(crate) async fn build_for(bench: &Bench, situation: &str) -> Self {
+        if situation.starts_with("roster") {
+            return Self::with_roster(bench, situation).await;
+        }
         let mut world = Self::build(bench).await;
         if situation.starts_with("limited") {
             world.limit_some(bench).await;
@@ -27,8 +30,13 @@ impl World {
                 broker.resize(&bench.queue, key, width).await.expect("no newer program");
             }
         }
+        if situation.starts_with("dispensed") {
+            world.dispense_some(bench).await;
+        }
         if situation.starts_with("gathered") {
             world.gather_some(bench).await;
+        } else if situation.starts_with("scheduled") {
+            world.schedule_some(bench).await;
         }
         world
     }

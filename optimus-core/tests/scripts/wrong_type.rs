@@ -41,13 +41,37 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("list", include_str!("../../lua/list.lua")),
     ("inspect", include_str!("../../lua/inspect.lua")),
     ("count", include_str!("../../lua/count.lua")),
+    ("hold", include_str!("../../lua/hold.lua")),
+    ("yield", include_str!("../../lua/yield.lua")),
+    ("recount", include_str!("../../lua/recount.lua")),
+    ("suspend", include_str!("../../lua/suspend.lua")),
+    ("checkpoint", include_str!("../../lua/checkpoint.lua")),
+    ("demote", include_str!("../../lua/demote.lua")),
     ("apply", include_str!("../../lua/apply.lua")),
     ("relay", include_str!("../../lua/relay.lua")),
     ("reask", include_str!("../../lua/reask.lua")),
+    ("schedule", include_str!("../../lua/schedule.lua")),
+    ("reschedule", include_str!("../../lua/reschedule.lua")),
+    ("agenda", include_str!("../../lua/agenda.lua")),
+    ("tick", include_str!("../../lua/tick.lua")),
+    ("dispenser_add", include_str!("../../lua/dispenser_add.lua")),
+    ("dispenser_assign", include_str!("../../lua/dispenser_assign.lua")),
+    ("dispenser_check", include_str!("../../lua/dispenser_check.lua")),
+    ("dispenser_done", include_str!("../../lua/dispenser_done.lua")),
+    ("dispenser_return", include_str!("../../lua/dispenser_return.lua")),
+    ("dispenser_rebuild", include_str!("../../lua/dispenser_rebuild.lua")),
+    ("dispenser_peek", include_str!("../../lua/dispenser_peek.lua")),
 ];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
-const PREFIX_ONLY: &[(&str, &str)] = &[("await", "meta"), ("list", "meta"), ("inspect", "meta")];
+const PREFIX_ONLY: &[(&str, &str)] = &[
+    ("await", "meta"),
+    ("list", "meta"),
+    ("inspect", "meta"),
+    ("schedule", "meta"),
+    ("reschedule", "meta"),
+    ("agenda", "meta"),
+];
 
 /// Returns the keys that a script's naming block names, in order.
 pub(crate) fn named_keys(text: &str) -> Vec<String> {
@@ -66,7 +90,7 @@ pub(crate) fn named_keys(text: &str) -> Vec<String> {
 /// Returns the key of that name in the world.
 pub(crate) fn in_world(name: &str, situation: &str) -> String {
     let worker = match situation {
-        "a new worker" | "a new worker after an outage" => "newcomer",
+        "a new worker" | "a new worker after an outage" | "roster, a new member" => "newcomer",
         "an idle worker" => "idle",
         _ => "busy",
     };
@@ -77,6 +101,9 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         "outbox" => "outbox:there".into(),
+        "schedule" => crate::world_schedules::key_of("schedule:", situation),
+        "ticks" => crate::world_schedules::key_of("ticks:", situation),
+        "bucket" => format!("bucket:{}", crate::world_dispenser::assignee_of(situation)),
         "group" => format!("group:{}", crate::world_groups::group_of(situation).stored()),
         other => other.into(),
     }
@@ -122,7 +149,7 @@ async fn notices_wrong_type(
     (script, situation): (&str, &str),
     key: &str,
 ) -> bool {
-    let is_text = ["biz:", "result:", "requeued:", "outcome:", "shut:"]
+    let is_text = ["biz:", "result:", "requeued:", "outcome:", "shut:", "answer:"]
         .iter()
         .any(|kind| key.starts_with(kind));
     let wrong = b"wrong".to_vec();
@@ -196,7 +223,24 @@ each_script![
     list_answers_nothing = "list",
     inspect_answers_nothing = "inspect",
     count_answers_nothing = "count",
+    hold_grants_nothing = "hold",
+    yield_frees_nothing = "yield",
+    recount_begins_nothing = "recount",
+    suspend_suspends_nothing = "suspend",
+    checkpoint_stores_nothing = "checkpoint",
+    demote_counts_nothing = "demote",
     apply_applies_nothing = "apply",
     relay_removes_nothing = "relay",
     reask_asks_nothing = "reask",
+    schedule_stores_nothing = "schedule",
+    reschedule_moves_nothing = "reschedule",
+    agenda_answers_nothing = "agenda",
+    tick_submits_nothing = "tick",
+    dispenser_add_adds_nothing = "dispenser_add",
+    dispenser_assign_assigns_nothing = "dispenser_assign",
+    dispenser_check_renews_nothing = "dispenser_check",
+    dispenser_done_ends_nothing = "dispenser_done",
+    dispenser_return_returns_nothing = "dispenser_return",
+    dispenser_rebuild_removes_nothing = "dispenser_rebuild",
+    dispenser_peek_answers_nothing = "dispenser_peek",
 ];

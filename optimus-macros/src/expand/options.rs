@@ -63,7 +63,8 @@ fn rate(Rate { tasks, function }: Rate) -> TokenStream {
     quote!(__optimus::Rate::#function(#tasks))
 }
 
-fn duration(duration: Duration) -> TokenStream {
+/// Generates a duration.
+pub(crate) fn duration(duration: Duration) -> TokenStream {
     let millis = u64::try_from(duration.as_millis()).expect("durations are below 1,800 days");
     quote!(::core::time::Duration::from_millis(#millis))
 }

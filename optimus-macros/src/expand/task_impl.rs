@@ -14,6 +14,7 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
     let name = model.task_name().value();
     let (options, run) = (options::options(model), run(model));
     let (templates, after) = (options::templates(model), options::after(model));
+    let schedule = schedule(model);
     let data = model.params.iter().filter(|param| param.role == Role::Data).map(|param| &param.ty);
     let (verdict, ty) = (outcome(model), &model.output);
     let gathers = model.options.gather.is_given;
@@ -45,10 +46,30 @@ pub(crate) fn task_impl(model: &Model) -> TokenStream {
             }
             #templates
             #after
+            #schedule
             fn required_data() -> ::std::vec::Vec<__optimus::DataKey> {
                 ::std::vec![#(__optimus::DataKey::of::<#data>()),*]
             }
             #run
+        }
+    }
+}
+
+/// Generates the function that names the schedule.
+fn schedule(model: &Model) -> TokenStream {
+    let Some(cron) = &model.cron else { return TokenStream::new() };
+    let expression = &cron.expression;
+    let zone = cron.zone.iter().map(|zone| quote!(.tz(#zone)));
+    let missed = cron.missed.iter().map(|missed| quote!(.missed(__optimus::Missed::#missed)));
+    let overlap = cron.overlap.iter().map(|overlap| quote!(.overlap(__optimus::Overlap::#overlap)));
+    let jitter = cron.jitter.map(options::duration);
+    let jitter = jitter.iter().map(|jitter| quote!(.jitter(#jitter)));
+    quote! {
+        fn schedule() -> ::core::option::Option<__optimus::Schedule> {
+            let __schedule = __optimus::Schedule::cron(Self::NAME, #expression);
+            let __schedule = __schedule #(#zone)* #(#missed)* #(#overlap)* #(#jitter)*;
+            let __schedule = __schedule.release(::core::env!("CARGO_PKG_VERSION"));
+            ::core::option::Option::Some(__schedule.call(__optimus::Call::new(Self {})))
         }
     }
 }
@@ -119,6 +140,7 @@ fn run(model: &Model) -> TokenStream {
         Role::Context => {
             quote_spanned!(here(ty.span())=> <#ty as __optimus::IsContext>::of(__ctx.clone()))
         }
+        Role::Tick => quote_spanned!(here(ty.span())=> <#ty as __optimus::IsTick>::of(&__ctx)),
     });
     let ty = &model.output;
     let answer = if gathers {

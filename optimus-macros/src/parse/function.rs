@@ -8,11 +8,16 @@ use syn::{
     punctuated::Punctuated,
 };
 
-use crate::{errors::Errors, parse::options::Options};
+use crate::{
+    errors::Errors,
+    parse::{cron::Cron, options::Options},
+};
 
 /// The function under `#[optimus::task]`.
 pub(crate) struct Model {
     pub(crate) options: Options,
+    /// The schedule, under `#[optimus::cron]`.
+    pub(crate) cron: Option<Cron>,
     pub(crate) attrs: Attrs,
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
@@ -47,6 +52,8 @@ pub(crate) enum Role {
     Data,
     /// The value comes from the attempt.
     Context,
+    /// The value is the instant of the schedule.
+    Tick,
 }
 
 /// The function's attributes, by their target.
@@ -62,9 +69,15 @@ pub(crate) struct Attrs {
 
 impl Model {
     /// Takes the function apart. `validate` reports what cannot be a task.
-    pub(crate) fn new(options: Options, item: ItemFn, errors: &mut Errors) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        cron: Option<Cron>,
+        item: ItemFn,
+        errors: &mut Errors,
+    ) -> Self {
         let mut model = Self {
             options,
+            cron,
             attrs: Attrs::default(),
             vis: item.vis,
             output: match &item.sig.output {
@@ -83,6 +96,9 @@ impl Model {
                 FnArg::Typed(typed) => {
                     let param = Param::new(position, *typed.pat, *typed.ty, typed.attrs, errors);
                     model.params.push(param);
+                    if let (Some(_), Some(param)) = (&model.cron, model.params.last_mut()) {
+                        param.take_tick();
+                    }
                 }
             }
         }
@@ -146,7 +162,7 @@ impl Param {
         }
         let role = match () {
             () if !data.is_empty() => Role::Data,
-            () if is_context(&ty) => Role::Context,
+            () if is_named(&ty, "Context") => Role::Context,
             () => Role::Argument,
         };
         let ident = match &pat {
@@ -154,6 +170,13 @@ impl Param {
             _ => format_ident!("argument_{position}"),
         };
         Self { pat, ident, ty, list: None, role, attrs, serde }
+    }
+
+    /// Takes the instant of the schedule for an argument of a type that is written `…::Tick`.
+    fn take_tick(&mut self) {
+        if self.role == Role::Argument && is_named(&self.ty, "Tick") {
+            self.role = Role::Tick;
+        }
     }
 
     /// Returns the name of the argument in JSON, unless a serde attribute changes how the argument
@@ -191,14 +214,14 @@ impl Param {
     }
 }
 
-/// Returns whether the type is written `…::Context`. A reference to one counts too, so that the
-/// error can refer to the context.
-fn is_context(ty: &Type) -> bool {
+/// Returns whether the type is written `…::<name>`, such as `Context`. A reference to one counts
+/// too, so that the error can refer to it.
+fn is_named(ty: &Type, name: &str) -> bool {
     match ty {
-        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
-        Type::Reference(reference) => is_context(&reference.elem),
-        Type::Group(group) => is_context(&group.elem),
-        Type::Paren(paren) => is_context(&paren.elem),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == name),
+        Type::Reference(reference) => is_named(&reference.elem, name),
+        Type::Group(group) => is_named(&group.elem, name),
+        Type::Paren(paren) => is_named(&paren.elem, name),
         _ => false,
     }
 }

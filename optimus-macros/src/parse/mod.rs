@@ -2,6 +2,9 @@
 //! files read the values of options.
 
 pub(crate) mod backoff;
+pub(crate) mod cron;
+#[allow(dead_code, reason = "the file of optimus-core; only the parser is used here")]
+pub(crate) mod cron_expression;
 pub(crate) mod duration;
 pub(crate) mod function;
 pub(crate) mod gather;

@@ -150,6 +150,9 @@ const SYNONYMS: [(&str, &str); 25] = [
     ("group_by", "by"),
 ];
 
+/// The options of `#[optimus::cron]`, which users may try here.
+const OF_CRON: [&str; 7] = ["cron", "every", "jitter", "missed", "overlap", "schedule", "tz"];
+
 /// One option, in any form that users try.
 enum Entry {
     /// `name = value`, or `name` alone.
@@ -367,6 +370,16 @@ fn needs_after(given: &[Ident], errors: &mut Errors) {
 
 fn unknown(name: &Ident, errors: &mut Errors) {
     let word = name.to_string();
+    if OF_CRON.contains(&&*word) {
+        errors.refuse(
+            name,
+            format!(
+                "`{name}` belongs to a schedule: use `#[optimus::cron(\"0 9 * * *\", …)]`, which \
+                 has the options of a task, too"
+            ),
+        );
+        return;
+    }
     let synonym = SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours);
     let remedy = match synonym.or_else(|| suggest::nearest(&word, &NAMES)) {
         Some(meant) => format!("did you mean `{meant}`?"),

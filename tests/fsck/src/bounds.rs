@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 61] = [
+const NAMES: [&str; 82] = [
     "meta",
     "tasks",
     "blobs",
@@ -45,6 +45,10 @@ const NAMES: [&str; 61] = [
     "gather:",
     "gathers",
     "loans",
+    "schedules",
+    "code_schedules",
+    "schedule:",
+    "ticks:",
     "working:",
     "workers",
     "worker:",
@@ -66,10 +70,27 @@ const NAMES: [&str; 61] = [
     "wake",
     "wake:",
     "interrupt:",
+    "joined",
+    "posts",
+    "suspended",
+    "generations",
+    "positions",
+    "failures",
+    "aside",
+    "dispenser",
+    "pool",
+    "assignees",
+    "bucket:",
+    "holders",
+    "deadlines",
+    "returned",
+    "done:",
+    "seen:",
+    "answer:",
 ];
 
 /// The fields of `meta`.
-const META: [&str; 18] = [
+const META: [&str; 23] = [
     "needs",
     "limited",
     "paused",
@@ -82,12 +103,17 @@ const META: [&str; 18] = [
     "widest",
     "posted",
     "watched_at",
+    "back",
     "lease_min",
     "purged",
     "purged_born",
     "purge_from",
     "dead_bytes",
     "cancelled_bytes",
+    "generation",
+    "count",
+    "quiet_until",
+    "lease_max",
 ];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -118,6 +144,9 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "outcome:",
             "shut:",
             "ran:",
+            "done:",
+            "seen:",
+            "answer:",
         ];
         let passes =
             kinds.iter().any(|kind| name.starts_with(kind)) || (name.starts_with("biz:") && done());

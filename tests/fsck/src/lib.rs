@@ -5,6 +5,7 @@
 mod after;
 mod bounds;
 mod content;
+mod dispensers;
 mod gathers;
 mod groups;
 mod indexes;
@@ -12,6 +13,8 @@ mod lanes;
 mod limits;
 mod owners;
 mod ready;
+mod rosters;
+mod schedules;
 mod states;
 mod view;
 
@@ -32,8 +35,11 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         groups::check,
         limits::check,
         gathers::check,
+        schedules::check,
+        dispensers::check,
         indexes::check,
         owners::check,
+        rosters::check,
         bounds::check,
     ];
     for check in checks {

@@ -101,7 +101,8 @@ fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
 fn check_ledgers(view: &View<'_>, wrong: &mut Vec<String>) {
     let kept = view.pairs("ledgers");
     for client in view.owners("ledger:") {
-        if !kept.contains_key(client) {
+        // A relay of a database never asks to keep its ledger, so that it is never purged.
+        if !kept.contains_key(client) && !client.starts_with("outbox-") {
             wrong.push(format!("the ledger of {client} will never be purged"));
         }
         for (field, stored) in view.pairs(&format!("ledger:{client}")) {

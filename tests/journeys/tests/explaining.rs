@@ -191,6 +191,61 @@ on_both! {
         worker.stop().await;
     }
 
+    async fn a_queue_names_the_pause_of_a_name_before_those_of_many_lanes(bench: Bench) {
+        for number in 0..7 {
+            let lane = bench.client.gate("default", Gate::Lane(format!("cust-{number}")));
+            lane.pause("bob", "no money").await.unwrap();
+        }
+        let name = bench.client.gate("default", Gate::Task("double".into()));
+        name.pause("ann", "a bug").await.unwrap();
+        // In lane 6, more tasks wait than in the others.
+        let lanes = (0..7).flat_map(|lane| vec![lane; if lane == 6 { 4 } else { 2 }]);
+        let calls = lanes.map(|lane| double().lane(format!("cust-{lane}")));
+        let handles = bench.client.submit_all(calls).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        let are_blocked = async || {
+            let blocked = handles.iter().map(|handle| async { handle.status().await.unwrap() });
+            let states = futures_util::future::join_all(blocked).await;
+            states.iter().all(|state| *state == TaskState::Blocked)
+        };
+        eventually("all wait", SOON, are_blocked).await;
+        let why = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [Obstacle::NothingReady { blocked: 16 }, Obstacle::Limit(first), rest @ ..] =
+            &why.obstacles[..]
+        else {
+            panic!("{why}");
+        };
+        assert_eq!((&first.gate, why.not_before), (&Gate::Task("double".into()), None));
+        let [Obstacle::WaitingLane(fullest), _, _, _, Obstacle::MoreLanes { count: 3 },
+            Obstacle::Limit(_), Obstacle::Limit(_), Obstacle::Limit(_), Obstacle::Limit(_),
+            Obstacle::MoreLimits { count: 3, or_more: false }] = rest
+        else {
+            panic!("{why}");
+        };
+        assert_eq!((&*fullest.key, fullest.waiting), ("cust-6", 3));
+        let text = why.to_string();
+        assert!(text.contains("2. task double: paused by ann (a bug)"), "{text}");
+        assert!(text.contains("7. tasks wait in 3 more lanes: `lanes` of"), "{text}");
+        assert!(text.contains("12. 3 more limits and pauses hold tasks back: `limits`"), "{text}");
+        worker.stop().await;
+    }
+
+    async fn a_queue_names_the_limit_of_all_before_the_limits_of_its_lanes(bench: Bench) {
+        let slow = bench.client.gate("default", Gate::Task("double".into()));
+        slow.set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
+        let of_lane = |n| double().lane(format!("cust-{n}")).lane_rate(Rate::per_hour(9));
+        let calls = (0..12).map(of_lane);
+        bench.client.submit_all(calls).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        let waits = async || matches!(&of_queue(&bench).await[..],
+            [_, Obstacle::Limit(limit), ..] if limit.waiting == 11);
+        eventually("eleven wait", SOON, waits).await;
+        let why = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [_, Obstacle::Limit(limit)] = &why.obstacles[..] else { panic!("{why}") };
+        assert_eq!(limit.gate, Gate::Task("double".into()));
+        worker.stop().await;
+    }
+
     async fn a_queue_that_nobody_has_used_is_named_as_unknown(bench: Bench) {
         let why = bench.client.inspector().explain_queue("nosuch").await.unwrap();
         assert_eq!(why.obstacles, [Obstacle::UnknownQueue]);

@@ -7,8 +7,8 @@ use common::{
     sums::{LoggedWorker, SOON, Way, becomes, in_a_way, note, number, plus, sum},
 };
 use optimus_core::{
-    BoxError, Call, Context, Explanation, GroupCursor, GroupHandle, Obstacle, PrerequisiteFailure,
-    StepHandle, Task, TaskId, TaskState, group,
+    BoxError, Call, Context, DeleteAnswer, Explanation, GroupCursor, GroupHandle, Obstacle,
+    PrerequisiteFailure, StepHandle, Task, TaskId, TaskState, group,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -192,6 +192,97 @@ on_both! {
         let unknown = bench.client.group::<u64>(TaskId::new(handle.id().queue().clone()));
         let problem = unknown.progress().await.unwrap_err();
         assert!(problem.is_forgotten() && problem.to_string().contains("the group"), "{problem}");
+    }
+
+    async fn the_id_of_a_group_given_to_a_call_about_a_task_is_named_as_that(bench: Bench) {
+        let client = &bench.client;
+        let group_id = client.submit_group(group((0..3).map(number))).await.unwrap().id().clone();
+        let handle = client.handle::<u64>(group_id.clone());
+        let all = [group_id.clone()];
+        for problem in [
+            client.cancel(&group_id).await.unwrap_err(),
+            client.requeue(&group_id).await.unwrap_err(),
+            client.requeue_all(all.clone()).await.remove(0).unwrap_err(),
+            client.delete(&group_id).await.unwrap_err(),
+            handle.status().await.unwrap_err(),
+            handle.ended().await.unwrap_err(),
+            handle.result().await.unwrap_err(),
+        ] {
+            assert!(problem.is_invalid(), "{problem}");
+            assert!(problem.to_string().contains("is a group, not a task"), "{problem}");
+        }
+        let task = client.submit(number(1)).await.unwrap();
+        let not_a_group = client.group::<u64>(task.id().clone());
+        for problem in [
+            not_a_group.progress().await.unwrap_err(),
+            not_a_group.cancel().await.unwrap_err(),
+            not_a_group.results().await.unwrap_err(),
+            not_a_group.add([number(2)]).await.unwrap_err(),
+        ] {
+            assert!(problem.is_invalid(), "{problem}");
+            assert!(problem.to_string().contains("is a task, not a group"), "{problem}");
+        }
+        let nothing = TaskId::new(group_id.queue().clone());
+        assert!(client.cancel(&nothing).await.unwrap_err().is_forgotten());
+        assert_eq!(client.delete(&nothing).await.unwrap(), DeleteAnswer::NothingThere);
+        assert_eq!(client.group::<u64>(group_id).progress().await.unwrap().ended, None);
+    }
+
+    async fn a_callback_of_a_cancelled_group_is_not_explained_by_a_requeue(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let flow = group((0..3).map(|n| in_a_way(n, Way::Waits))).then(sum).then(plus(1));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let [StepHandle::Group(group), callback, last] = handle.steps() else { panic!() };
+        group.cancel().await.unwrap();
+        for step in [callback, last] {
+            becomes(&bench, step.id(), TaskState::Cancelled).await;
+            let why = explain(&bench, step.id()).await;
+            let [Obstacle::Ended { state: TaskState::Cancelled, error: Some(_) }, Obstacle::Void] =
+                &why.obstacles[..]
+            else {
+                panic!("{why}");
+            };
+            let text = why.to_string();
+            assert!(!text.contains("requeue it") && text.contains("no requeue helps"), "{text}");
+        }
+        logged.gate.open.hit();
+        logged.worker.stop().await;
+    }
+
+    async fn a_step_after_a_cancelled_task_is_requeued_after_it(bench: Bench) {
+        let flow = number(1).then(plus(1)).on_prerequisite_failure(PrerequisiteFailure::Cancel);
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let [first, second] = handle.steps() else { panic!() };
+        bench.client.cancel(first.id()).await.unwrap();
+        becomes(&bench, second.id(), TaskState::Cancelled).await;
+        let why = explain(&bench, second.id()).await;
+        assert_eq!(why.obstacles[1..], [Obstacle::RequeueFirst], "{why}");
+        let text = why.to_string();
+        assert!(text.ends_with("2. requeue the task that it waited for, and then this task"),
+            "{text}");
+        let text = explain(&bench, first.id()).await.to_string();
+        assert!(text.ends_with("it is cancelled; requeue it to run it again"), "{text}");
+    }
+
+    async fn a_program_that_has_only_the_ids_of_a_flow_cancels_it(bench: Bench) {
+        let flow = number(1).then(group([1, 2].map(plus))).then(sum).then(plus(1));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let texts: Vec<String> = handle.steps().iter().map(|one| one.id().to_string()).collect();
+        let ids: Vec<TaskId> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        bench.client.cancel_flow(ids.clone()).await.unwrap();
+        for step in handle.steps() {
+            let state = match step {
+                StepHandle::Task(task) => Some(task.status().await.unwrap()),
+                StepHandle::Group(group) => group.progress().await.unwrap().ended,
+                _ => None,
+            };
+            assert_eq!(state, Some(TaskState::Cancelled));
+        }
+        // Repeated, it changes nothing.
+        bench.client.cancel_flow(ids).await.unwrap();
+        let nothing = [TaskId::new(handle.id().queue().clone())];
+        assert!(bench.client.cancel_flow(nothing).await.unwrap_err().is_forgotten());
+        assert!(bench.client.cancel_flow([]).await.unwrap_err().is_invalid());
     }
 
     async fn a_step_whose_biz_id_is_taken_is_named(bench: Bench) {

@@ -16,8 +16,8 @@ use common::{
     view,
 };
 use optimus_core::{
-    BoxError, CancelAnswer, Context, Done, Due, Layer, Next, Reason, Task, TaskHandle, TaskState,
-    group,
+    BoxError, CancelAnswer, Context, Done, Due, Layer, Next, Obstacle, Reason, Task, TaskHandle,
+    TaskState, group,
 };
 use optimus_testkit::eventually;
 
@@ -36,6 +36,27 @@ on_both! {
         }
         become_all(&bob, TaskState::Blocked).await;
         assert_eq!(logged.log.lines(), ["ann#1: [1, 2, 3]"]);
+        logged.worker.stop().await;
+    }
+
+    async fn a_queue_of_gathered_calls_is_explained_by_the_run_that_is_due_first(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let ann = submit(&bench, [three("ann", 1, Way::Plain), three("ann", 2, Way::Plain)]).await;
+        let bob = submit(&bench, [three("bob", 3, Way::Plain)]).await;
+        become_all(&ann, TaskState::Blocked).await;
+        become_all(&bob, TaskState::Blocked).await;
+        let why = bench.client.inspector().explain_queue("default").await.unwrap();
+        let [Obstacle::NothingReady { blocked: 3 },
+            Obstacle::NextRun { task, by, waiting: 2, leader: None, due, others: 1 }] =
+            &why.obstacles[..]
+        else {
+            panic!("{why}");
+        };
+        assert_eq!((&**task, &**by, why.not_before), ("three", "ann", Some(*due)));
+        let text = why.to_string();
+        let expected = "2. 2 calls of task three with the key \"ann\" wait for their run, which is";
+        assert!(text.contains(expected) && text.ends_with("others wait for 1 later run"), "{text}");
+        assert!(!text.contains("delayed task or retry"), "{text}");
         logged.worker.stop().await;
     }
 

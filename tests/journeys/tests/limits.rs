@@ -273,6 +273,10 @@ on_both! {
             let sets = [first.was_set, again.was_set, removed.was_set];
             assert_eq!((first.is_known, sets), (is_known, [false, true, true]), "{gate:?}");
         }
+        let text = gate(lane()).pause("ann", "").await.unwrap().to_string();
+        assert_eq!(text, "has no task now; the change applies to later ones");
+        let text = gate(Gate::Named("dor".into())).resume().await.unwrap().to_string();
+        assert!(text.ends_with("is its name misspelt?"), "{text}");
         gate(lane()).pause("ann", "").await.unwrap();
         let of_lane = submit(&bench, Sync { is_refused: false }.call().lane("tenant-1")).await;
         becomes(&of_lane, TaskState::Blocked).await;

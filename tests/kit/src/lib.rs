@@ -7,7 +7,8 @@
 //! and [`Hold`] order what happens inside one process, [`eventually`] awaits conditions that only
 //! polling can detect, [`EachEvent`] reads the log, and [`Proc`] runs a program. A [`ChildGuard`]
 //! process, such as a server or a program, dies with the test. Reads of a [`hanging_file`] hang. A
-//! [`FaultProxy`] stands between a client and a server and causes network faults. A [`TlsServer`]
+//! [`FaultProxy`] stands between a client and a server and causes network faults. A
+//! [`PostgresServer`] and a [`MariaDbServer`] are private databases. A [`TlsServer`]
 //! speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a long run, and
 //! its checker. A [`Mutant`] is a deliberate bug that tests must notice.
 
@@ -26,6 +27,7 @@ mod ping;
 mod pipe;
 mod server;
 mod shared;
+mod sql_server;
 
 #[cfg(feature = "async")]
 mod admin;
@@ -57,6 +59,7 @@ pub use namespace::namespace;
 pub use pipe::hanging_file;
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
+pub use sql_server::{MariaDbServer, PostgresServer, find_mariadb, find_postgres};
 
 #[cfg(feature = "async")]
 pub use each_event::{EachEvent, LogEvent};

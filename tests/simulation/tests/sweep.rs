@@ -83,6 +83,7 @@ scenes! {
     limits = Limits;
     groups = Groups;
     gathers = Gathers;
+    one_by_one = OneByOne;
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
@@ -94,10 +95,9 @@ scenes! {
 /// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
 /// of several reports of which the lease of one belongs to another worker. The next two need a task
 /// that led a run and has ended, and that a program of an older version has left in its key. The
-/// others need a worker with one slot, and a task with a limit that returns nothing and for which
-/// no client waits; and the last one a call of more successes than there are tasks for which others
-/// wait.
-const MADE_NOWHERE: [&str; 32] = [
+/// next three need gates or runs that wait while the clock is set back, and the last four a group
+/// that has not ended when its time is over.
+const MADE_NOWHERE: [&str; 25] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -116,30 +116,56 @@ const MADE_NOWHERE: [&str; 32] = [
     "redis.call('RPUSH', success, unpack(column(",
     "redis.call('ZREM', joins.gathers, one[1])",
     "redis.call('ZREM', one[2], one[3])",
-    "local stored = redis.call('ZSCORE', spent, gate)",
-    "local size, held = redis.call('ZCARD', busy)",
-    "is_unmarked = held == 0 and redis.call('HEXISTS', base .. 'waiters'",
-    "redis.call('ZADD', spent, whole(full_at), gate)",
-    "redis.call('ZADD', busy, whole(now), one)",
-    "redis.call('HSET', base .. 'permits', one",
-    "redis.call('HSET', base .. 'waiters', '#permits'",
-    "redis.call('HGET', home .. 'permits', one)",
-    "redis.call('ZCARD', home .. 'gate:' .. gate)",
-    "redis.call('ZCARD', busy)",
-    "is_settled = busy or not gates and redis.call('HLEN'",
-    "redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)",
-    "redis.call('ZREM', busy, one)",
-    "for _, ref in ipairs(redis.call('HKEYS', key)) do",
+    "redis.call('ZADD', change[1]",
+    "redis.call('HSET', meta, 'back'",
+    "redis.call('HDEL', meta, 'back')",
+    "local ends = #indexes > 0 and redis.call('HMGET', group.results_key",
+    "if id and redis.call('HEXISTS', tasks, id) == 0",
+    "redis.call('HEXISTS', group.key, 'kept')",
+    "redis.call('HSET', group.key, 'kept'",
+];
+
+/// Calls of `register` that fail only in `renew` and `reap`: no worker of a scene registers just
+/// after the clock was set back, unless there was another fault before.
+const OF_A_CLOCK_SET_BACK: [&str; 3] = [
+    "local found = redis.call('ZRANGE', key, bound",
+    "local due = redis.call('HGET', meta, 'due')",
+    "redis.call('LLEN', base .. 'wake')",
+];
+
+/// Scripts that no scene runs: those of schedules, of rosters and of dispensers. Their own tests
+/// make each call, but no call of them fails here.
+const IN_NO_SCENE: [&str; 17] = [
+    "agenda",
+    "checkpoint",
+    "demote",
+    "dispenser_add",
+    "dispenser_assign",
+    "dispenser_check",
+    "dispenser_done",
+    "dispenser_peek",
+    "dispenser_rebuild",
+    "dispenser_return",
+    "hold",
+    "recount",
+    "reschedule",
+    "schedule",
+    "suspend",
+    "tick",
+    "yield",
 ];
 
 #[test]
 fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let (coverage, wrong) = fail_each_call();
     assert_eq!(wrong, [""; 0]);
-    let made = coverage.sites().into_iter().filter(|site| site.made == site.calls);
+    let (of_no_scene, sites): (Vec<_>, Vec<_>) =
+        coverage.sites().into_iter().partition(|site| IN_NO_SCENE.contains(&site.place.script));
+    assert!(of_no_scene.iter().all(|site| site.made == 0), "a scene runs it: {of_no_scene:?}");
+    let made = sites.iter().filter(|site| site.made == site.calls);
     let made: HashSet<&str> = made.map(|site| site.text).collect();
     let (mut never_made, mut never_failed) = (Vec::new(), Vec::new());
-    for site in coverage.sites() {
+    for site in &sites {
         let is_excepted = MADE_NOWHERE.iter().any(|text| site.text.contains(text));
         // If several scripts share a function, some of them do not reach each call in it.
         let is_shared = made.contains(site.text);
@@ -147,11 +173,13 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
         if site.made < site.calls && !may_miss {
             never_made.push(format!("{site:?}"));
         }
-        if site.failed < site.early {
+        let fails_elsewhere = site.place.script == "register"
+            && OF_A_CLOCK_SET_BACK.iter().any(|text| site.text.contains(text));
+        if site.failed < site.early && !fails_elsewhere {
             never_failed.push(format!("{site:?}"));
         }
     }
     assert_eq!((never_made, never_failed), (Vec::new(), Vec::new()), "never made, never failed");
-    let count = |count: fn(&Site) -> usize| coverage.sites().iter().map(count).sum::<usize>();
+    let count = |count: fn(&Site) -> usize| sites.iter().map(count).sum::<usize>();
     println!("{} calls, {} before a first write", count(|s| s.calls), count(|s| s.failed));
 }

@@ -1,5 +1,7 @@
 //! Lanes: a limited number of the tasks of a key have a permit, and the others wait in order.
 
+use std::collections::BTreeMap;
+
 use optimus_core::{Lane, LaneFailure, TaskId};
 
 use super::{Place, Queue};
@@ -11,6 +13,13 @@ pub(super) struct Leaving {
     key: String,
     width: usize,
     freed: usize,
+}
+
+/// The places that a call has given: how many, by lane, and the last one before it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Placed {
+    before: i64,
+    count: BTreeMap<String, i64>,
 }
 
 /// How many tasks a call offers at most in addition to the permits that it frees.
@@ -78,7 +87,7 @@ impl Queue {
             return true;
         }
         // Tasks that had a turn come first.
-        let at = if at.is_some() { COMES_BACK } else { self.next_place() };
+        let at = if at.is_some() { COMES_BACK } else { self.next_place(&lane.key) };
         self.wait_in_lane(now, id, at);
         false
     }
@@ -92,9 +101,18 @@ impl Queue {
         self.may_run(now, id)
     }
 
-    fn next_place(&mut self) -> i64 {
-        self.places += 1;
-        self.places
+    /// A call begins in which tasks may join lanes.
+    pub(super) fn begin_places(&mut self) {
+        self.placed = Placed { before: self.places, count: BTreeMap::new() };
+    }
+
+    /// The lanes of a call share its places, because these order only the tasks of one lane.
+    fn next_place(&mut self, key: &str) -> i64 {
+        let count = self.placed.count.entry(key.to_owned()).or_default();
+        *count += 1;
+        let place = self.placed.before + *count;
+        self.places = self.places.max(place);
+        place
     }
 
     fn wait_in_lane(&mut self, now: u64, id: &TaskId, at: i64) {

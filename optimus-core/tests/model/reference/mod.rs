@@ -95,6 +95,8 @@ pub(crate) struct Queue {
     pub(crate) own: Option<String>,
     /// The lanes that tasks leave in this call, in the order in which it meets them.
     leaving: Vec<lanes::Leaving>,
+    /// The places in lanes that this call has given.
+    placed: lanes::Placed,
     /// Every task that has succeeded.
     pub(crate) succeeded: BTreeSet<TaskId>,
     /// Whether the store is full: then submits are refused, and all other calls work.

@@ -41,6 +41,7 @@ impl Queue {
 
     /// Accepts each task unless its biz id is taken. A repeated call gets the same answer.
     pub(super) fn submit(&mut self, now: u64, submit_call: &SubmitCall) -> Answer {
+        self.begin_places();
         let SubmitCall { number, since, .. } = *submit_call;
         let ledger = self.ledgers.entry(submit_call.client.clone()).or_default();
         match ledger.slots.get(&(number % SLOTS)) {

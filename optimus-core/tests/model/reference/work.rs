@@ -28,6 +28,7 @@ impl Queue {
         alone: bool,
         seen: &Observed<'_>,
     ) -> Result<Answer, Departure> {
+        self.begin_places();
         let Some(worker) = self.workers.get(name).filter(|worker| worker.over_at() > now) else {
             return Ok(refused(Refusal::Lapsed, ""));
         };

@@ -7,6 +7,7 @@ pub mod log;
 pub mod one_thread;
 pub mod orders;
 mod raw;
+pub mod rounds;
 pub mod server_pair;
 pub mod steps;
 pub mod sums;

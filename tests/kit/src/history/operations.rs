@@ -29,7 +29,7 @@ impl Checker<'_> {
         let ran = account.executions.iter().any(|run| {
             run.begun > told
                 && !account.requeues.may_come_within(told, run.begun)
-                && !self.acts.rolled_back(told, run.begun)
+                && !self.acts.rolled_back(cancel.asked, run.begun)
                 && !self.may_begin_late(run)
         });
         if ran {

@@ -23,7 +23,7 @@ impl Submit for Limited {
     }
 }
 
-fn named(name: &str) -> Gate {
+pub(super) fn named(name: &str) -> Gate {
     Gate::Named(name.into())
 }
 

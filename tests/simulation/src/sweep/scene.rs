@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, gathers, groups, inspects, lanes, limits};
+use super::{after, gathers, groups, inspects, lanes, limits, one_by_one};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::tasks::{Kind, Rare, Work};
@@ -86,11 +86,13 @@ pub enum Scene {
     Groups,
     /// Tasks that run together.
     Gathers,
+    /// Tasks of lanes and with limits, for a worker that handles one at a time, or several at once.
+    OneByOne,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -126,6 +128,7 @@ impl Scene {
         Self::Limits,
         Self::Groups,
         Self::Gathers,
+        Self::OneByOne,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -209,6 +212,7 @@ impl Scene {
             Self::Limits => limits::limits(&actor).await,
             Self::Groups => groups::groups(&actor).await,
             Self::Gathers => gathers::gathers(&actor).await,
+            Self::OneByOne => one_by_one::one_by_one(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

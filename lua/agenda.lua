@@ -1,0 +1,50 @@
+-- agenda: reads which schedules are due, and when the next one is
+--
+-- A schedule of a program's code counts only if the caller names it: only workers that have it in
+-- their code tick it.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 how many at most · then the names of the caller's own code
+-- REPLY  OK, now ms, ms until the next schedule that is not in this reply is due, -1 if none is;
+--        the names of the caller's code that are not stored; for each that is due: name, ms when it
+--        is due, and its edition, timing, record and payload
+
+local meta, schedules, code_schedules = KEYS[1], KEYS[2], KEYS[3]
+local now, most = now_ms(ARGV[1]), tonumber(ARGV[2])
+local FIRST_NAME = 3
+local base = string.sub(meta, 1, -5)
+
+-- Checks.
+local missing, due, next_at = {}, {}, math.huge
+local function add(name, at)
+  if at > now or #due == most then
+    next_at = math.min(next_at, at)
+  else
+    due[#due + 1] = { name, at }
+  end
+end
+for place = FIRST_NAME, #ARGV do
+  local at = redis.call('ZSCORE', code_schedules, ARGV[place])
+  if at then
+    add(ARGV[place], tonumber(at))
+  else
+    missing[#missing + 1] = ARGV[place]
+  end
+end
+local found = redis.call('ZRANGE', schedules, '0', whole(most), 'WITHSCORES')
+for place = 1, #found, 2 do
+  add(found[place], tonumber(found[place + 1]))
+end
+local rows = {}
+for _, one in ipairs(due) do
+  local facts = redis.call('HMGET', base .. 'schedule:' .. one[1], 'edition', 'timing', 'record',
+    'blob')
+  if facts[1] then
+    rows[#rows + 1], rows[#rows + 2] = one[1], whole(one[2])
+    for place = 1, 4 do
+      rows[#rows + 1] = facts[place]
+    end
+  end
+end
+local wait = next_at == math.huge and -1 or math.max(next_at - now, 0)
+return { 'OK', whole(now), whole(wait), missing, rows }

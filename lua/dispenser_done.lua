@@ -1,0 +1,62 @@
+-- dispenser_done: ends items that an assignee holds
+--
+-- A finished item is remembered for one to two hours. So a repeat gets the same answer, and a
+-- rebuild or an addition that was read before does not bring the item back. The call renews the
+-- assignee.
+--
+-- KEYS   the naming block; the bucket has the name of the assignee
+-- ARGV   1 now override · 2 assignee · 3 ms until the assignee is over without a call · 4 name of a
+--        kept answer, or '' · 5 digest of the request · items
+-- REPLY  OK, a letter for each item: `d` the assignee finished it, now or before; `a` another holds
+--        it; `o` it is in the pool; `f` another finished it; `u` it is not known
+-- REFUSE NEWER with the required number, REUSED
+
+local dispenser, pool, holders, assignees = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local bucket, deadlines, returned = KEYS[5], KEYS[6], KEYS[7]
+local now, assignee, hold_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local answer_name, digest, items = ARGV[4], ARGV[5], { unpack(ARGV, 6) }
+local keys = { pool = pool, holders = holders, assignees = assignees, deadlines = deadlines,
+  returned = returned }
+
+-- Checks.
+local needs = newer_needs(dispenser)
+if needs then
+  return { 'NEWER', needs }
+end
+local kept_reply, is_other = kept_answer(pool, assignee, answer_name, digest)
+if is_other then
+  return { 'REUSED' }
+elseif kept_reply then
+  return kept_reply
+end
+local back = lost_items(keys, now, assignee)
+local done, done_before = done_keys(pool, now)
+local mine, letters = named_items(back, items, { done, done_before }, assignee, now)
+read_returns(back, now, hold_ms)
+local has_notes = redis.call('HLEN', returned) > 0
+redis.call('ZCARD', bucket)
+redis.call('HLEN', done)
+local marks = {}
+for i = 1, #mine do
+  marks[2 * i - 1], marks[2 * i] = mine[i], assignee
+end
+for i = 1, #letters do
+  local letter = letters[i]
+  letters[i] = (letter == 'm' or letter == 'f') and 'd' or letter == 'F' and 'f' or letter
+end
+
+-- Writes.
+redis.call('ZREM', assignees, '')
+if mine[1] then
+  redis.call('ZREM', bucket, unpack(mine))
+  redis.call('HSET', done, unpack(marks))
+  redis.call('PEXPIRE', done, whole(3 * DONE_SPAN_MS))
+  redis.call('HDEL', holders, unpack(mine))
+  redis.call('ZREM', deadlines, unpack(mine))
+  if has_notes then
+    redis.call('HDEL', returned, unpack(mine))
+  end
+end
+redis.call('ZADD', assignees, whole(now + hold_ms), assignee)
+write_back(back, {}, assignee)
+return keep_answer(pool, assignee, answer_name, digest, { 'OK', table.concat(letters) })

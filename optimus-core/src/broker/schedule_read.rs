@@ -1,0 +1,264 @@
+//! Plain reads of schedules: one, a page, the history of one.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+
+use super::{
+    Broker, BrokerError, DueSchedule,
+    inspect::{get, size, texts},
+    reply::{plain_bytes, plain_list},
+};
+use crate::{
+    id::{QueueName, TaskId},
+    platform::instant,
+    record::{RecordError, TaskRecord},
+    schedule_details::{ScheduleCursor, ScheduleDetails, SchedulePace, ScheduleTick},
+    scheduled_task::ScheduledTask,
+    timing::Timing,
+};
+
+/// A stored schedule.
+#[derive(Debug, Clone)]
+pub struct StoredSchedule {
+    name: String,
+    queue: QueueName,
+    fields: BTreeMap<String, Vec<u8>>,
+    /// When it is due, in ms; `None` if never.
+    pub due_ms: Option<u64>,
+    /// Redis' clock, in ms.
+    pub now_ms: u64,
+}
+
+impl StoredSchedule {
+    fn field(&self, name: &str) -> Vec<u8> {
+        self.fields.get(name).cloned().unwrap_or_default()
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8_lossy(&self.field(name)).into_owned()
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name).parse().ok()
+    }
+
+    /// Returns the queue of its tasks.
+    pub fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    /// Returns the number that changes with each change of the schedule.
+    pub fn edition(&self) -> u64 {
+        self.number("edition").unwrap_or_default()
+    }
+
+    /// Returns the release of the program whose code has it; `None` if it was made at run time.
+    pub fn release(&self) -> Option<String> {
+        Some(self.text("release")).filter(|release| !release.is_empty())
+    }
+
+    /// Returns the latest instant, in ms.
+    pub fn last_ms(&self) -> Option<u64> {
+        self.number("last")
+    }
+
+    /// Returns whether somebody has paused it.
+    pub fn is_paused(&self) -> bool {
+        self.fields.contains_key("paused")
+    }
+
+    /// Reads when it is due.
+    pub fn timing(&self) -> Result<Timing, String> {
+        Timing::read(&self.text("timing"))
+    }
+
+    /// Returns whether the stored timing and call are these.
+    pub fn is_same(&self, timing: &str, record: &[u8], blob: &[u8]) -> bool {
+        self.text("timing") == timing
+            && self.field("record") == record
+            && self.field("blob") == blob
+    }
+
+    /// Returns what a tick needs.
+    pub fn due(&self) -> DueSchedule {
+        let task = ScheduledTask::read(self.field("record"), self.field("blob"));
+        DueSchedule {
+            name: self.name.clone(),
+            due_ms: self.due_ms.unwrap_or_default(),
+            edition: self.edition(),
+            timing: self.timing(),
+            task: task.map_err(|why| why.to_string()),
+        }
+    }
+
+    /// Describes it; `None` if a newer program has written it.
+    pub fn details(&self) -> Option<ScheduleDetails> {
+        let timing = self.timing().ok()?;
+        let mut record = TaskRecord::decode(self.field("record"));
+        if let Ok(record) = &mut record
+            && record.has_blob
+        {
+            record.payload = self.field("blob");
+        }
+        let paused = self.text("paused");
+        let paused = paused
+            .split_once(' ')
+            .and_then(|(since, by)| Some((instant(since.parse().ok()?), by.to_owned())));
+        let last_id = TaskId::from_stored(self.queue.clone(), &self.text("last_id")).ok();
+        Some(ScheduleDetails {
+            name: self.name.clone(),
+            queue: self.queue.clone(),
+            pace: SchedulePace::of(&timing),
+            missed: timing.missed,
+            overlap: timing.overlap,
+            jitter: std::time::Duration::from_millis(timing.jitter_ms),
+            record: record.map_err(|problem: RecordError| problem),
+            release: self.release(),
+            made: instant(self.number("made").unwrap_or_default()),
+            next: self.due_ms.map(instant),
+            last: self.last_ms().map(instant),
+            last_id,
+            paused,
+            now_ms: self.now_ms,
+            timing,
+        })
+    }
+}
+
+impl Broker {
+    /// Reads a schedule of a queue.
+    pub async fn find_schedule(
+        &self,
+        queue: &QueueName,
+        name: &str,
+    ) -> Result<Option<StoredSchedule>, BrokerError> {
+        let now_ms = self.now_ms().await?;
+        Ok(self.schedules_at(queue, now_ms, &[name.to_owned()]).await?.pop())
+    }
+
+    /// Returns the queues of this namespace that have a schedule of this name.
+    pub async fn queues_with_schedule(&self, name: &str) -> Result<Vec<QueueName>, BrokerError> {
+        let queues = self.queues().await?;
+        let exists = |queue| get(&["EXISTS", &self.keys(queue).schedule(name)]);
+        let answers = self.read(queues.iter().map(exists).collect()).await;
+        let mut found = Vec::new();
+        for (queue, answer) in queues.into_iter().zip(answers) {
+            if size(&answer?) > 0 {
+                found.push(queue);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn schedules_at(
+        &self,
+        queue: &QueueName,
+        now_ms: u64,
+        names: &[String],
+    ) -> Result<Vec<StoredSchedule>, BrokerError> {
+        let keys = self.keys(queue);
+        let reads = names.iter().flat_map(|name| {
+            [
+                get(&["HGETALL", &keys.schedule(name)]),
+                get(&["ZSCORE", &keys.of("schedules"), name]),
+                get(&["ZSCORE", &keys.of("code_schedules"), name]),
+            ]
+        });
+        let mut answers = self.read(reads.collect()).await.into_iter();
+        let mut found = Vec::new();
+        for name in names {
+            let mut next = || answers.next().expect("an answer for each call");
+            let (fields, own, of_code) = (next()?, next()?, next()?);
+            let fields = plain_list("HGETALL", fields)?;
+            let pairs = fields.chunks_exact(2);
+            let fields: BTreeMap<_, _> = pairs
+                .map(|pair| (String::from_utf8_lossy(&pair[0]).into_owned(), pair[1].clone()))
+                .collect();
+            if fields.is_empty() {
+                continue;
+            }
+            let due_ms = score(own)?.or(score(of_code)?).and_then(|text| text.parse().ok());
+            let (name, queue) = (name.clone(), queue.clone());
+            found.push(StoredSchedule { name, queue, fields, due_ms, now_ms });
+        }
+        Ok(found)
+    }
+
+    /// Reads schedules of a queue, and the place of the last one if there may be more: those that
+    /// were made at run time first.
+    pub async fn schedule_page(
+        &self,
+        queue: &QueueName,
+        limit: usize,
+        after: Option<&ScheduleCursor>,
+    ) -> Result<(Vec<StoredSchedule>, Option<ScheduleCursor>), BrokerError> {
+        let mut rows: Vec<(bool, String, String)> = Vec::new();
+        for (index, is_of_code) in [("schedules", false), ("code_schedules", true)] {
+            let after = match after {
+                Some(cursor) if cursor.is_of_code == is_of_code => Some(cursor),
+                Some(cursor) if cursor.is_of_code => continue,
+                _ => None,
+            };
+            if rows.len() < limit {
+                let key = self.keys(queue).of(index);
+                let found = self.names_after(&key, limit - rows.len(), after).await?;
+                rows.extend(found.into_iter().map(|(due, name)| (is_of_code, due, name)));
+            }
+        }
+        let last = rows.last().filter(|_| rows.len() == limit).cloned();
+        let next = last.map(|(is_of_code, due, name)| ScheduleCursor { is_of_code, due, name });
+        let names: Vec<String> = rows.into_iter().map(|(_, _, name)| name).collect();
+        let now_ms = self.now_ms().await?;
+        Ok((self.schedules_at(queue, now_ms, &names).await?, next))
+    }
+
+    /// Reads when schedules of an index are due, and their names.
+    async fn names_after(
+        &self,
+        key: &str,
+        limit: usize,
+        after: Option<&ScheduleCursor>,
+    ) -> Result<Vec<(String, String)>, BrokerError> {
+        let first = match after {
+            Some(after) => self.rank_after(key, after).await?,
+            None => 0,
+        };
+        let last = (first + limit as u64).saturating_sub(1).to_string();
+        let range = get(&["ZRANGE", key, &first.to_string(), &last, "WITHSCORES"]);
+        let found = texts("ZRANGE", self.read_one(range).await?)?;
+        Ok(found.chunks_exact(2).map(|row| (row[1].clone(), row[0].clone())).collect())
+    }
+
+    /// Returns the rank after a schedule. If it has another due time now, this is the rank of
+    /// the first one with its old time.
+    async fn rank_after(&self, key: &str, after: &ScheduleCursor) -> Result<u64, BrokerError> {
+        let commands = vec![
+            get(&["ZSCORE", key, &after.name]),
+            get(&["ZRANK", key, &after.name]),
+            get(&["ZCOUNT", key, "-inf", &format!("({}", after.due)]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (found, rank, before) = (next()?, next()?, size(&next()?));
+        let is_there = score(found)?.as_deref() == Some(&*after.due);
+        Ok(if is_there { size(&rank) + 1 } else { before })
+    }
+
+    /// Reads the history of a schedule, the latest instant first.
+    pub async fn schedule_ticks(
+        &self,
+        queue: &QueueName,
+        name: &str,
+    ) -> Result<Vec<ScheduleTick>, BrokerError> {
+        let range = get(&["LRANGE", &self.keys(queue).ticks(name), "0", "-1"]);
+        let entries = texts("LRANGE", self.read_one(range).await?)?;
+        Ok(entries.iter().filter_map(|e| ScheduleTick::from_stored(queue, e)).collect())
+    }
+}
+
+/// Reads a score; `None` if there is none.
+fn score(answer: Value) -> Result<Option<String>, BrokerError> {
+    let text = plain_bytes("ZSCORE", answer)?;
+    Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}

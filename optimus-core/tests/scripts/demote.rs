@@ -1,0 +1,57 @@
+//! `demote`: rows that fail are set aside.
+
+use optimus_core::broker::{BrokerError, Refusal};
+
+use crate::{
+    acts::ms,
+    bench::{Bench, START},
+    rosters::RosterMember,
+    world_rosters::holder,
+};
+
+async fn a_row_that_fails_is_set_aside_for_longer_and_longer(bench: Bench) {
+    let mut one = RosterMember::new("w1", 1);
+    bench.hold(0, &mut one).await;
+    let (roster, of) = (bench.roster(), holder(&bench, &one.id, one.granted(0)));
+    let waits = (ms(1_000), ms(3_000));
+    for (times, until) in [(1, 1_000), (2, 2_000), (3, 3_000), (4, 3_000)] {
+        assert_eq!(bench.at(0).demote(&of, "7", waits).await.unwrap(), times);
+        assert_eq!(bench.score("aside", "7").await, Some(START + until));
+    }
+    bench.at(0).demote(&of, "8", waits).await.unwrap();
+    assert_eq!(bench.at(999).set_aside(&roster).await.unwrap(), ["8", "7"]);
+    assert_eq!(bench.at(1_001).set_aside(&roster).await.unwrap(), ["7"]);
+    bench.assert_sound().await;
+    for _ in 0..2 {
+        bench.at(0).forget_failures(&of, "7").await.unwrap();
+    }
+    assert_eq!(bench.at(0).demote(&of, "7", waits).await.unwrap(), 1, "it begins again");
+}
+
+async fn a_row_that_fails_no_more_is_forgotten_after_a_day(bench: Bench) {
+    let mut one = RosterMember::new("w1", 1);
+    bench.hold(0, &mut one).await;
+    let of = holder(&bench, &one.id, one.granted(0));
+    let waits = (ms(1_000), ms(1_000));
+    bench.at(0).demote(&of, "old", waits).await.unwrap();
+    bench.at(86_401_000).demote(&of, "new", waits).await.unwrap();
+    assert_eq!(bench.field("failures", "old").await, None);
+    assert_eq!(bench.field("failures", "new").await.as_deref(), Some("1"));
+    bench.assert_sound().await;
+}
+
+async fn only_the_holder_counts_failures(bench: Bench) {
+    let (mut one, two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    bench.hold(0, &mut one).await;
+    let of = holder(&bench, &two.id, one.granted(0));
+    let before = bench.dump().await;
+    let answer = bench.at(0).demote(&of, "7", (ms(1), ms(1))).await;
+    assert!(matches!(answer, Err(BrokerError::Refused(Refusal::Stale, _))), "{answer:?}");
+    bench.assert_unchanged(&before).await;
+}
+
+on_both![
+    a_row_that_fails_is_set_aside_for_longer_and_longer,
+    a_row_that_fails_no_more_is_forgotten_after_a_day,
+    only_the_holder_counts_failures,
+];

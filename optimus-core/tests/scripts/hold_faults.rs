@@ -1,0 +1,188 @@
+//! `hold` after lost answers, an outage, a loss of writes, and a clock that is set.
+
+use optimus_core::Changes;
+use redis::cmd;
+
+use crate::{acts::ms, bench::Bench, rosters::RosterMember};
+
+async fn a_grant_whose_answer_was_lost_is_given_again_under_a_larger_fence(bench: Bench) {
+    let mut member = RosterMember::new("w1", 1);
+    let lost = bench.ask(0, &member).await.unwrap();
+    let changes = bench.hold(0, &mut member).await;
+    assert_eq!(changes.start.len(), 1);
+    assert!(member.fence(0) > lost.posts[0].1, "the first grant may have begun");
+}
+
+async fn a_late_repeat_of_an_old_heartbeat_takes_no_post_from_another(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    bench.hold(0, &mut one).await;
+    let mut repeat = RosterMember::new("w1", 1);
+    bench.hold(0, &mut repeat).await;
+    bench.hold(0, &mut one).await;
+    let old = one.granted(0);
+    bench.give(100, &mut one, &[old]).await;
+    bench.hold(200, &mut two).await;
+    let fence = two.fence(0);
+    let late = bench.ask(300, &repeat).await.unwrap();
+    assert_eq!(late.posts, [], "another holds it under a later fence");
+    bench.hold(400, &mut two).await;
+    assert_eq!((two.holds(), two.fence(0)), (vec![0], fence));
+}
+
+async fn an_unknown_roster_grants_nothing_for_the_longest_lease(bench: Bench) {
+    let mut one = RosterMember::new("w1", 2);
+    one.quiet = one.lease;
+    let holding = bench.ask(0, &one).await.unwrap();
+    assert_eq!((holding.posts, holding.soon), (vec![], Some(ms(15_000))));
+    assert_eq!(bench.ask(14_999, &one).await.unwrap().posts, []);
+    assert_eq!(bench.hold(15_000, &mut one).await.start.len(), 2);
+}
+
+async fn holders_keep_what_a_flush_has_lost(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
+    (one.quiet, two.quiet) = (one.lease, two.lease);
+    for at in [0, 15_000, 20_000, 25_000, 30_000] {
+        bench.hold_and_yield(at, &mut one).await;
+        bench.hold_and_yield(at, &mut two).await;
+    }
+    assert_eq!((one.holds(), two.holds()), (vec![0], vec![1]));
+    bench.restore(&crate::dump::Dump::new()).await;
+    let before = (one.held.shown(), one.held.heard());
+    assert_eq!(bench.hold(31_000, &mut one).await, Changes::default(), "not even the free one");
+    assert_eq!((one.held.shown(), one.held.heard()), before, "the generation survives, too");
+    let mut new = RosterMember::new("w3", 9);
+    new.quiet = new.lease;
+    assert_eq!(bench.hold(31_500, &mut new).await, Changes::default(), "all is quiet");
+    assert_eq!(bench.hold(32_000, &mut two).await, Changes::default());
+    assert_eq!(new.held.heard().count, 2, "the count in its code does not matter");
+    bench.assert_sound().await;
+}
+
+async fn after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard(bench: Bench) {
+    let (mut one, mut slow) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    (one.quiet, slow.lease) = (one.lease, ms(60_000));
+    bench.hold(0, &mut slow).await;
+    bench.hold(1_000, &mut one).await;
+    bench.restore(&crate::dump::Dump::new()).await;
+    assert_eq!(bench.hold(2_000, &mut one).await.start, [], "the slow one holds the post");
+    assert_eq!(bench.hold(61_000, &mut one).await.start, []);
+    assert_eq!(bench.hold(62_000, &mut one).await.start.len(), 1);
+}
+
+async fn a_later_fence_counts_if_redis_has_lost_writes(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    bench.hold(0, &mut one).await;
+    let old = bench.dump().await;
+    let granted = one.granted(0);
+    bench.give(1_000, &mut one, &[granted]).await;
+    bench.hold(2_000, &mut two).await;
+    bench.restore(&old).await;
+    let before = two.granted(0);
+    assert_eq!(bench.hold(3_000, &mut two).await, Changes::default(), "it keeps its post");
+    assert_eq!(two.granted(0), before);
+    assert_eq!(bench.hold(3_100, &mut one).await, Changes::default());
+    assert_eq!(bench.holder_of(before.0).await, Some(("w2".into(), before.1)));
+    bench.give(3_200, &mut two, &[before]).await;
+    bench.hold(3_300, &mut one).await;
+    assert!(one.fence(0) > before.1, "fences never go back");
+    bench.assert_sound().await;
+}
+
+async fn nobody_loses_posts_because_of_an_outage(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
+    for at in [0, 5_000, 11_000, 15_000] {
+        bench.hold_and_yield(at, &mut one).await;
+        bench.hold_and_yield(at, &mut two).await;
+    }
+    let before = [one.fence(0), two.fence(1)];
+    // Both stop at the end of their leases, and show nothing.
+    (one.held, two.held) = Default::default();
+    bench.hold(100_000, &mut one).await;
+    assert_eq!(one.holds(), [0], "the other one has a whole lease to come back");
+    bench.hold(114_000, &mut two).await;
+    assert_eq!(two.holds(), [1]);
+    assert!(one.fence(0) > before[0] && two.fence(1) > before[1]);
+}
+
+async fn a_clock_that_is_set_back_stops_nothing(bench: Bench) {
+    let hour = 3_600_000;
+    let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
+    bench.hold(hour, &mut one).await;
+    let fence = one.fence(0);
+    let ask = bench.ask(0, &one).await.unwrap();
+    assert_eq!(ask.posts.len(), 2);
+    bench.hold(1_000, &mut two).await;
+    for at in [6_000, 11_000, 12_000] {
+        let holding = bench.ask(at, &one).await.unwrap();
+        let posts: Vec<_> =
+            holding.posts.iter().filter(|post| post.2 == optimus_core::Stay::Drop).collect();
+        if let [(post, fence, _)] = posts[..] {
+            bench.give(at, &mut one, &[(*post, *fence)]).await;
+        }
+    }
+    bench.hold(13_000, &mut two).await;
+    assert_eq!(two.holds().len(), 1, "the new one settles by the clock that is set back");
+    assert!(two.fence(two.holds()[0]) > fence);
+    bench.assert_sound().await;
+}
+
+async fn posts_of_the_next_generation_wait_for_those_of_the_last(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
+    for at in [0, 5_000, 11_000, 15_000] {
+        bench.hold_and_yield(at, &mut one).await;
+        bench.hold_and_yield(at, &mut two).await;
+    }
+    assert_eq!(bench.at(16_000).recount(&bench.roster(), 3).await.unwrap(), 2);
+    let old = two.granted(1);
+    let changes = bench.hold_and_yield(16_100, &mut one).await;
+    assert_eq!((changes.drain.len(), changes.start.len()), (1, 0), "the other one has an old post");
+    let waiting = bench.ask(16_200, &one).await.unwrap();
+    assert_eq!((waiting.posts, waiting.soon), (vec![], Some(ms(1_000))));
+    assert_eq!(bench.hold(16_300, &mut two).await.drain, [old]);
+    assert_eq!(bench.hold(16_400, &mut one).await.start, []);
+    bench.give(16_500, &mut two, &[old]).await;
+    bench.hold(16_600, &mut one).await;
+    bench.hold(16_700, &mut two).await;
+    assert_eq!(one.holds().len() + two.holds().len(), 3);
+    assert!(one.granted(0).0.generation > old.0.generation);
+    bench.assert_sound().await;
+}
+
+async fn a_generation_that_redis_has_lost_comes_back_with_its_members(bench: Bench) {
+    let mut one = RosterMember::new("w1", 2);
+    bench.hold(0, &mut one).await;
+    let old = bench.dump().await;
+    bench.at(100).recount(&bench.roster(), 3).await.unwrap();
+    bench.hold_and_yield(200, &mut one).await;
+    bench.hold(300, &mut one).await;
+    assert_eq!(one.holds(), [0, 1, 2]);
+    bench.restore(&old).await;
+    assert_eq!(bench.hold(400, &mut one).await, Changes::default());
+    assert_eq!((one.holds(), one.held.heard().count), (vec![0, 1, 2], 3));
+    let counts: std::collections::BTreeMap<u64, u16> =
+        bench.raw(cmd("HGETALL").arg(bench.key("generations"))).await;
+    assert_eq!(counts[&one.held.heard().generation], 3);
+}
+
+async fn the_first_generation_after_a_flush_is_larger_than_each_one_before(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    bench.hold(0, &mut one).await;
+    bench.restore(&crate::dump::Dump::new()).await;
+    bench.hold(1, &mut two).await;
+    assert!(two.held.heard().generation > one.held.heard().generation);
+    assert!(two.fence(0) > one.fence(0));
+}
+
+on_both![
+    the_first_generation_after_a_flush_is_larger_than_each_one_before,
+    a_grant_whose_answer_was_lost_is_given_again_under_a_larger_fence,
+    a_late_repeat_of_an_old_heartbeat_takes_no_post_from_another,
+    an_unknown_roster_grants_nothing_for_the_longest_lease,
+    holders_keep_what_a_flush_has_lost,
+    after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard,
+    a_later_fence_counts_if_redis_has_lost_writes,
+    nobody_loses_posts_because_of_an_outage,
+    a_clock_that_is_set_back_stops_nothing,
+    posts_of_the_next_generation_wait_for_those_of_the_last,
+    a_generation_that_redis_has_lost_comes_back_with_its_members,
+];

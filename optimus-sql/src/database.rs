@@ -1,0 +1,126 @@
+//! The databases of sqlx that have an outbox: [`OutboxDb`]. All statements are built elsewhere;
+//! this file only sends them.
+
+use futures_util::future::BoxFuture;
+use sqlx::{AssertSqlSafe, Database, Row as _};
+
+use crate::{
+    dialect::Dialect,
+    statement::{Kind, Statement, Value},
+};
+
+/// The values of the columns of a row.
+pub type Row = Vec<Value>;
+
+/// A database of sqlx in which tasks can be submitted: `Postgres`, `MySql` or `Sqlite`. The
+/// features of this crate enable them.
+pub trait OutboxDb: Database + sealed::Sealed {
+    /// The SQL of this database.
+    const DIALECT: Dialect;
+
+    /// Runs a statement; returns how many rows it has changed.
+    #[doc(hidden)]
+    fn run(
+        connection: &mut Self::Connection,
+        statement: Statement,
+    ) -> BoxFuture<'_, Result<u64, sqlx::Error>>;
+
+    /// Reads rows with columns of these types.
+    #[doc(hidden)]
+    fn read<'a>(
+        connection: &'a mut Self::Connection,
+        statement: Statement,
+        kinds: &'static [Kind],
+    ) -> BoxFuture<'a, Result<Vec<Row>, sqlx::Error>>;
+
+    /// Runs statements that have no parameters, and can't all be prepared.
+    #[doc(hidden)]
+    fn run_plain<'a>(
+        connection: &'a mut Self::Connection,
+        sql: &'static str,
+    ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+macro_rules! implement {
+    ($database:ty, $dialect:expr) => {
+        impl sealed::Sealed for $database {}
+
+        impl OutboxDb for $database {
+            const DIALECT: Dialect = $dialect;
+
+            fn run(
+                connection: &mut Self::Connection,
+                statement: Statement,
+            ) -> BoxFuture<'_, Result<u64, sqlx::Error>> {
+                Box::pin(async move {
+                    let (text, is_kept) = (statement.text($dialect), statement.is_kept);
+                    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_kept);
+                    for value in statement.values {
+                        query = match value {
+                            Value::Int(number) => query.bind(number),
+                            Value::Text(text) => query.bind(text),
+                            Value::Bytes(bytes) => query.bind(bytes),
+                            Value::Null => query.bind(None::<String>),
+                        };
+                    }
+                    Ok(query.execute(connection).await?.rows_affected())
+                })
+            }
+
+            fn read<'a>(
+                connection: &'a mut Self::Connection,
+                statement: Statement,
+                kinds: &'static [Kind],
+            ) -> BoxFuture<'a, Result<Vec<Row>, sqlx::Error>> {
+                Box::pin(async move {
+                    let (text, is_kept) = (statement.text($dialect), statement.is_kept);
+                    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_kept);
+                    for value in statement.values {
+                        query = match value {
+                            Value::Int(number) => query.bind(number),
+                            Value::Text(text) => query.bind(text),
+                            Value::Bytes(bytes) => query.bind(bytes),
+                            Value::Null => query.bind(None::<String>),
+                        };
+                    }
+                    let mut rows = Vec::new();
+                    for row in query.fetch_all(connection).await? {
+                        let mut values = Vec::with_capacity(kinds.len());
+                        for (at, kind) in kinds.iter().enumerate() {
+                            values.push(match kind {
+                                Kind::Int => row.try_get::<Option<i64>, _>(at)?.map(Value::Int),
+                                Kind::Text => {
+                                    row.try_get::<Option<String>, _>(at)?.map(Value::Text)
+                                }
+                                Kind::Bytes => {
+                                    row.try_get::<Option<Vec<u8>>, _>(at)?.map(Value::Bytes)
+                                }
+                            });
+                        }
+                        rows.push(values.into_iter().map(|v| v.unwrap_or(Value::Null)).collect());
+                    }
+                    Ok(rows)
+                })
+            }
+
+            fn run_plain<'a>(
+                connection: &'a mut Self::Connection,
+                sql: &'static str,
+            ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
+                Box::pin(async move { sqlx::raw_sql(sql).execute(connection).await.map(drop) })
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+implement!(sqlx::MySql, Dialect::MySql);
+#[cfg(feature = "postgres")]
+implement!(sqlx::Postgres, Dialect::Postgres);
+#[cfg(feature = "sqlite")]
+implement!(sqlx::Sqlite, Dialect::Sqlite);

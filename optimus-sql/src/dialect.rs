@@ -1,0 +1,136 @@
+//! The differences between the databases: [`Dialect`].
+
+use crate::statement::Statement;
+
+/// The SQL of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL, 13 or newer.
+    Postgres,
+    /// MySQL, 8.0.13 or newer, and MariaDB, 10.4 or newer.
+    MySql,
+    /// SQLite, 3.35 or newer.
+    Sqlite,
+}
+
+impl Dialect {
+    /// Returns the statements that create the tables. They are safe to run again. Use them if your
+    /// program has its own migrations; [`migrate`](crate::migrate) runs them otherwise.
+    pub const fn migration(self) -> &'static str {
+        match self {
+            Self::Postgres => include_str!("../migrations/postgres.sql"),
+            Self::MySql => include_str!("../migrations/mysql.sql"),
+            Self::Sqlite => include_str!("../migrations/sqlite.sql"),
+        }
+    }
+
+    /// Returns the statement that stores one call; its parameters are the queue, the id and the
+    /// body.
+    pub(crate) const fn insert(self) -> &'static str {
+        match self {
+            Self::Postgres => "INSERT INTO optimus_outbox (queue, id, body) VALUES ($1, $2, $3)",
+            Self::MySql | Self::Sqlite => {
+                "INSERT INTO optimus_outbox (queue, id, body) VALUES (?, ?, ?)"
+            }
+        }
+    }
+
+    /// Returns the clock of the database, in ms since the Unix epoch.
+    pub(crate) const fn now_ms(self) -> &'static str {
+        match self {
+            Self::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+            Self::MySql => {
+                "(timestampdiff(MICROSECOND, '1970-01-01 00:00:00', utc_timestamp(3)) DIV 1000)"
+            }
+            Self::Sqlite => "CAST((julianday('now') - 2440587.5) * 86400000.0 AS integer)",
+        }
+    }
+
+    /// Returns an insert that does nothing if the key is taken. Columns have no blanks.
+    pub(crate) fn insert_new(self, table: &str, columns: &str) -> String {
+        let holes = vec!["?"; columns.split(',').count()].join(", ");
+        match self {
+            Self::MySql => format!("INSERT IGNORE INTO {table} ({columns}) VALUES ({holes})"),
+            Self::Postgres | Self::Sqlite => {
+                format!("INSERT INTO {table} ({columns}) VALUES ({holes}) ON CONFLICT DO NOTHING")
+            }
+        }
+    }
+
+    /// Returns what locks the rows of a `SELECT` until the end of the transaction. In SQLite the
+    /// transaction has locked the whole database.
+    pub(crate) const fn for_update(self) -> &'static str {
+        match self {
+            Self::Postgres | Self::MySql => " FOR UPDATE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Returns what keeps others from changing the rows of a `SELECT`.
+    pub(crate) const fn for_share(self) -> &'static str {
+        match self {
+            Self::Postgres => " FOR SHARE",
+            // MariaDB does not know `FOR SHARE`.
+            Self::MySql => " LOCK IN SHARE MODE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Returns the beginning of a transaction that writes. In SQLite, one that reads first could
+    /// not write after another has written.
+    pub(crate) const fn begin(self) -> &'static str {
+        match self {
+            Self::Postgres | Self::MySql => "BEGIN",
+            Self::Sqlite => "BEGIN IMMEDIATE",
+        }
+    }
+
+    /// Adds a condition that a column is one of these numbers.
+    pub(crate) fn one_of(self, statement: Statement, column: &str, numbers: &[i64]) -> Statement {
+        let list = numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        match self {
+            Self::Postgres => {
+                let text = format!("{column} = ANY(string_to_array(?, ',')::bigint[])");
+                statement.add(&text).with(list)
+            }
+            Self::Sqlite => {
+                let text = format!("{column} IN (SELECT value FROM json_each(?))");
+                statement.add(&text).with(format!("[{list}]"))
+            }
+            // Each list is another text, so no prepared statement is kept.
+            Self::MySql => statement.add(&format!("{column} IN ({list})")).once_only(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_insert_of_a_row_has_three_parameters_in_each_dialect() {
+        assert_eq!(Dialect::Postgres.insert().matches('$').count(), 3);
+        for dialect in [Dialect::MySql, Dialect::Sqlite] {
+            assert_eq!(dialect.insert().matches('?').count(), 3);
+        }
+    }
+
+    #[test]
+    fn numbers_and_texts_are_parameters_where_the_statement_is_kept() {
+        let of = |dialect: Dialect| {
+            let statement = dialect.one_of(Statement::new("x WHERE "), "seq", &[3, 9]);
+            statement.none_of("queue", &["a", "b"])
+        };
+        let postgres = of(Dialect::Postgres);
+        assert_eq!(
+            postgres.text(Dialect::Postgres),
+            "x WHERE seq = ANY(string_to_array($1, ',')::bigint[]) AND queue NOT IN ($2, $3)"
+        );
+        assert_eq!(postgres.values.len(), 3);
+        assert!(postgres.is_kept);
+        let mysql = of(Dialect::MySql);
+        let text = "x WHERE seq IN (3,9) AND queue NOT IN (?, ?)";
+        assert_eq!(mysql.text(Dialect::MySql), text);
+        assert!(!mysql.is_kept);
+    }
+}

@@ -1,0 +1,57 @@
+//! The error of this crate: [`Error`].
+
+/// Why something in a database was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database refused or did not answer. If this is the error of a commit, the transaction
+    /// may be committed or not.
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The tables of this crate are not there.
+    #[error("the tables of optimus_sql are missing; run optimus_sql::migrate first: {0}")]
+    NoTables(#[source] sqlx::Error),
+    /// A body has moved its transaction elsewhere, so it is rolled back.
+    #[error("the body has kept its transaction, so it is not committed; drop it in the body")]
+    TakenOut,
+    /// A call can't be submitted, or Redis did not answer.
+    #[error(transparent)]
+    Task(#[from] optimus_core::Error),
+    /// A later attempt has passed this guard, or the marker of this attempt may be purged. The
+    /// attempt is no longer the one that holds its task, so nothing of it may be applied.
+    #[error(
+        "fence {fence} is too low for {name:?}, which has seen {seen}: a later attempt has \
+         taken over, so this one must stop"
+    )]
+    Stale {
+        /// The key of the guard, or the queue of the task.
+        name: String,
+        /// The fence of this attempt.
+        fence: u64,
+        /// The highest fence so far.
+        seen: u64,
+    },
+    /// An output is no JSON of its type. If it was stored by an earlier attempt, the effects of
+    /// that attempt are applied.
+    #[error("the output of `once` does not fit its type: {0}")]
+    Output(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// Returns the error of a statement on our tables at the start of a relay.
+    pub(crate) fn at_start(self) -> Self {
+        match self {
+            Self::Database(sqlx::Error::Database(refused))
+                if refused.message().contains("optimus_") =>
+            {
+                Self::NoTables(sqlx::Error::Database(refused))
+            }
+            other => other,
+        }
+    }
+
+    /// Returns whether a later attempt has taken over.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale { .. })
+    }
+}

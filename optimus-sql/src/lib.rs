@@ -1,0 +1,51 @@
+//! Submits tasks of Optimus in transactions of PostgreSQL, MySQL, MariaDB and SQLite.
+//!
+//! A call is stored in the table `optimus_outbox` by the user's transaction, and a [`Relay`]
+//! submits it after the commit, exactly once. In reading order: [`PerformInTx`] stores a call in a
+//! transaction of sqlx, [`OutboxRow`] in one of any other driver, and [`transaction`] all calls of
+//! its body. [`Promised`] is the task that will be. [`lag`] and [`list_parked`] show what waits.
+//! In handlers, [`Once`] applies a transaction exactly once, and [`Guard`] refuses attempts that
+//! have lost their task.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod advance;
+mod after_commit;
+mod calls;
+mod database;
+mod dialect;
+mod error;
+mod floor;
+mod guard;
+mod lag;
+mod migrate;
+mod noted;
+mod once;
+mod outbox_row;
+mod pace;
+mod parked;
+mod perform_in_tx;
+mod promised;
+mod push;
+mod relay;
+mod statement;
+mod stream;
+mod transaction;
+mod turn;
+mod wakeup;
+
+pub use self::{
+    after_commit::{AfterCommit, PerformAfter},
+    database::OutboxDb,
+    dialect::Dialect,
+    error::Error,
+    guard::{GUARD_BYTES_MAX, Guard},
+    lag::{Lag, lag},
+    migrate::migrate,
+    once::{Once, purge_once},
+    outbox_row::{IntoOutboxRow, OutboxRow},
+    parked::{PARKED_MAX, Parked, drop_parked, list_parked, retry_parked},
+    perform_in_tx::{PerformInTx, submit_all_in_tx},
+    promised::Promised,
+    relay::{Relay, RunningRelay},
+    transaction::{Tx, transaction},
+};

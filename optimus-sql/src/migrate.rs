@@ -1,0 +1,25 @@
+//! Creates the tables: [`migrate`].
+
+use sqlx::Pool;
+
+use crate::{Dialect, Error, OutboxDb};
+
+/// Several programs may create the tables at once; PostgreSQL would refuse all but one of them.
+const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(7020671893)";
+
+/// Creates the tables that are missing. Safe to run at each start of a program, and in several
+/// programs at once. For migrations of your own, take the statements of [`Dialect::migration`].
+///
+/// # Errors
+/// [`Error::Database`], for example if the user may not create tables.
+pub async fn migrate<DB: OutboxDb>(pool: &Pool<DB>) -> Result<(), Error> {
+    let mut connection = pool.acquire().await?.detach();
+    if DB::DIALECT == Dialect::Postgres {
+        DB::run_plain(&mut connection, LOCK).await?;
+        DB::run_plain(&mut connection, DB::DIALECT.migration()).await?;
+        DB::run_plain(&mut connection, "COMMIT").await?;
+    } else {
+        DB::run_plain(&mut connection, DB::DIALECT.migration()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The statements of the relay: [`Stream`]. Each method is one statement.
+
+use std::time::Duration;
+
+use sqlx::Pool;
+
+use crate::{
+    Dialect, Error, OutboxDb,
+    database::Row,
+    floor::Horizon,
+    noted::{Noted, Share, new_epoch},
+    statement::{Kind, Statement, Value},
+};
+
+/// The name of the row. One outbox has one stream.
+const NAME: &str = "outbox";
+
+/// The most rows of a batch.
+pub(crate) const ROWS_MAX: usize = 1_000;
+/// The most bytes of a batch of several rows.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The connection of a relay. It drops it after each error, so no transaction stays open.
+pub(crate) struct Stream<DB: OutboxDb> {
+    connection: DB::Connection,
+}
+
+/// A row of the outbox.
+#[derive(Debug)]
+pub(crate) struct StoredRow {
+    pub(crate) seq: i64,
+    pub(crate) queue: String,
+    pub(crate) id: String,
+    pub(crate) body: Vec<u8>,
+    /// How long ago the call was made, by the clock of the database.
+    pub(crate) age: Duration,
+}
+
+impl<DB: OutboxDb> Stream<DB> {
+    /// Takes a connection out of the pool, and creates the row of the stream.
+    pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
+        let mut connection = pool.acquire().await?.detach();
+        // A transaction may stand still for 30 s. Without a limit, a frozen process would keep the
+        // row of the stream locked for all others.
+        let settings = match DB::DIALECT {
+            Dialect::Postgres => "SET idle_in_transaction_session_timeout = '30s'",
+            // Without gaps that are locked, writers never wait for a relay.
+            Dialect::MySql => {
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET wait_timeout = 30"
+            }
+            Dialect::Sqlite => "",
+        };
+        if !settings.is_empty() {
+            DB::run_plain(&mut connection, settings).await?;
+        }
+        let mut stream = Self { connection };
+        let create = DB::DIALECT.insert_new("optimus_stream", "name,epoch,number,noted");
+        let create = Statement::new(create).with(NAME).with(new_epoch()).with(0).with("[]");
+        stream.run(create).await?;
+        Ok(stream)
+    }
+
+    async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
+        Ok(DB::run(&mut self.connection, statement).await?)
+    }
+
+    async fn read(&mut self, what: Statement, kinds: &'static [Kind]) -> Result<Vec<Row>, Error> {
+        Ok(DB::read(&mut self.connection, what, kinds).await?)
+    }
+
+    pub(crate) async fn begin(&mut self) -> Result<(), Error> {
+        Ok(DB::run_plain(&mut self.connection, DB::DIALECT.begin()).await?)
+    }
+
+    pub(crate) async fn commit(&mut self) -> Result<(), Error> {
+        Ok(DB::run_plain(&mut self.connection, "COMMIT").await?)
+    }
+
+    pub(crate) async fn roll_back(&mut self) -> Result<(), Error> {
+        Ok(DB::run_plain(&mut self.connection, "ROLLBACK").await?)
+    }
+
+    /// Reads what is noted.
+    pub(crate) async fn noted(&mut self) -> Result<Noted, Error> {
+        self.noted_with("").await
+    }
+
+    /// Reads what is noted, and keeps others from noting until the end of the transaction.
+    pub(crate) async fn lock(&mut self) -> Result<Noted, Error> {
+        self.noted_with(DB::DIALECT.for_update()).await
+    }
+
+    async fn noted_with(&mut self, lock: &str) -> Result<Noted, Error> {
+        let select = "SELECT epoch, number, noted FROM optimus_stream WHERE name = ?";
+        let select = Statement::new(select).with(NAME).add(lock);
+        let rows = self.read(select, &[Kind::Text, Kind::Int, Kind::Text]).await?;
+        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+        let [epoch, number, noted] = <[Value; 3]>::try_from(row).expect("three columns");
+        let (epoch, noted) = (epoch.into_text(), noted.into_text().unwrap_or_default());
+        let shares: Vec<Share> = serde_json::from_str(&noted)?;
+        let number = u64::try_from(number.int()).unwrap_or(0);
+        Ok(Noted { epoch: epoch.unwrap_or_default(), number, shares })
+    }
+
+    /// Writes what is noted. The caller has locked the row.
+    pub(crate) async fn note(&mut self, noted: &Noted) -> Result<(), Error> {
+        let update = "UPDATE optimus_stream SET epoch = ?, number = ?, noted = ? WHERE name = ?";
+        let shares = serde_json::to_string(&noted.shares)?;
+        let number = i64::try_from(noted.number).unwrap_or(i64::MAX);
+        let update = Statement::new(update).with(&*noted.epoch).with(number).with(shares);
+        self.run(update.with(NAME)).await?;
+        Ok(())
+    }
+
+    /// Returns whether a row waits that belongs to none of these queues.
+    pub(crate) async fn has_rows(&mut self, above: i64, but: &[&str]) -> Result<bool, Error> {
+        let select = "SELECT seq FROM optimus_outbox WHERE seq > ? AND parked_ms IS NULL";
+        let select = Statement::new(select).with(above).none_of("queue", but);
+        let select = select.add(" ORDER BY seq LIMIT 1");
+        Ok(!self.read(select, &[Kind::Int]).await?.is_empty())
+    }
+
+    /// Reads the first rows of other queues than these, as many as fit into a batch.
+    pub(crate) async fn next_rows(
+        &mut self,
+        above: i64,
+        but: &[&str],
+    ) -> Result<Vec<StoredRow>, Error> {
+        let now = DB::DIALECT.now_ms();
+        let select = format!(
+            "SELECT seq, queue, id, body, age FROM (\
+             SELECT seq, queue, id, body, {now} - at_ms AS age, \
+             SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
+             SELECT seq, queue, id, body, at_ms FROM optimus_outbox \
+             WHERE seq > ? AND parked_ms IS NULL"
+        );
+        let select = Statement::new(select).with(above).none_of("queue", but);
+        let select = select.add(&format!(
+            " ORDER BY seq LIMIT {ROWS_MAX}) AS first_rows) AS summed \
+             WHERE total <= {BYTES_MAX} OR total = LENGTH(body) ORDER BY seq"
+        ));
+        self.rows(select).await
+    }
+
+    /// Reads these rows, if they are still there.
+    pub(crate) async fn rows_of(&mut self, seqs: &[i64]) -> Result<Vec<StoredRow>, Error> {
+        let now = DB::DIALECT.now_ms();
+        let select =
+            format!("SELECT seq, queue, id, body, {now} - at_ms AS age FROM optimus_outbox WHERE ");
+        let select = DB::DIALECT.one_of(Statement::new(select), "seq", seqs);
+        self.rows(select.add(" ORDER BY seq")).await
+    }
+
+    async fn rows(&mut self, select: Statement) -> Result<Vec<StoredRow>, Error> {
+        const KINDS: &[Kind] = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int];
+        let rows = self.read(select, KINDS).await?;
+        Ok(rows.into_iter().map(stored_row).collect())
+    }
+
+    /// Deletes rows that are submitted.
+    pub(crate) async fn delete(&mut self, seqs: &[i64]) -> Result<(), Error> {
+        if !seqs.is_empty() {
+            let delete = Statement::new("DELETE FROM optimus_outbox WHERE ");
+            self.run(DB::DIALECT.one_of(delete, "seq", seqs)).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts a row aside with the reason.
+    pub(crate) async fn park(&mut self, seq: i64, why: &str) -> Result<(), Error> {
+        let now = DB::DIALECT.now_ms();
+        let update =
+            format!("UPDATE optimus_outbox SET parked_ms = {now}, error = ? WHERE seq = ?");
+        self.run(Statement::new(update).with(why).with(seq)).await?;
+        Ok(())
+    }
+
+    /// Returns what this transaction knows of others; none if the database has no snapshots that
+    /// show it.
+    pub(crate) async fn horizon(&mut self) -> Result<Option<Horizon>, Error> {
+        if DB::DIALECT != Dialect::Postgres {
+            return Ok(None);
+        }
+        let select = "SELECT pg_current_xact_id()::text::bigint, \
+                      pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
+        let rows = self.read(Statement::new(select), &[Kind::Int, Kind::Int]).await?;
+        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(Some(Horizon { own: row[0].int(), ended_below: row[1].int() }))
+    }
+}
+
+fn stored_row(row: Row) -> StoredRow {
+    let [seq, queue, id, body, age] = <[Value; 5]>::try_from(row).expect("five columns");
+    StoredRow {
+        seq: seq.int(),
+        queue: queue.into_text().unwrap_or_default(),
+        id: id.into_text().unwrap_or_default(),
+        body: body.into_bytes(),
+        age: Duration::from_millis(u64::try_from(age.int()).unwrap_or(0)),
+    }
+}

@@ -1,0 +1,106 @@
+//! A transaction in which `.perform_async()` waits for the commit: [`transaction`].
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use optimus_core::Deferral;
+use sqlx::{Pool, Transaction};
+
+use crate::{Error, OutboxDb, perform_in_tx::insert, wakeup};
+
+/// Runs a transaction: begins it, runs the body, and commits it. If the body returns an error or
+/// panics, or the future is dropped, it is rolled back.
+///
+/// Inside the body, `.perform_async()` stores its call in the transaction. So the same code submits
+/// at once outside of a transaction, and with the commit inside one. This holds for the body
+/// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere, and flows
+/// and groups refuse to be submitted here.
+///
+/// In SQLite the transaction is immediate, so it never fails because another one has written.
+///
+/// # Errors
+/// The error of the body. [`Error::Database`], converted, if the transaction could not begin or was
+/// not committed.
+pub async fn transaction<DB, T, E, F, Fut>(pool: &Pool<DB>, body: F) -> Result<T, E>
+where
+    DB: OutboxDb,
+    E: From<Error>,
+    F: FnOnce(Tx<DB>) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let (tx, returned) = run(begin(pool).await?, body).await?;
+    commit(tx).await?;
+    Ok(returned)
+}
+
+/// The transaction of a body: it is used as a [`Transaction`] of sqlx. Dropping it changes nothing:
+/// what the body returns decides whether the transaction is committed.
+#[derive(Debug)]
+pub struct Tx<DB: OutboxDb> {
+    /// It is there until this value is dropped.
+    tx: Option<Transaction<'static, DB>>,
+    home: Home<DB>,
+}
+
+/// Where the transaction is after its body.
+type Home<DB> = Arc<Mutex<Option<Transaction<'static, DB>>>>;
+
+impl<DB: OutboxDb> Deref for Tx<DB> {
+    type Target = Transaction<'static, DB>;
+
+    fn deref(&self) -> &Self::Target {
+        self.tx.as_ref().expect("it is there until the drop")
+    }
+}
+
+impl<DB: OutboxDb> DerefMut for Tx<DB> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.tx.as_mut().expect("it is there until the drop")
+    }
+}
+
+impl<DB: OutboxDb> Drop for Tx<DB> {
+    fn drop(&mut self) {
+        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.tx.take();
+    }
+}
+
+/// Begins a transaction that writes.
+pub(crate) async fn begin<DB: OutboxDb>(
+    pool: &Pool<DB>,
+) -> Result<Transaction<'static, DB>, Error> {
+    Ok(pool.begin_with(DB::DIALECT.begin()).await?)
+}
+
+/// Runs the body, and then stores the calls that it has deferred.
+pub(crate) async fn run<DB, T, E, F, Fut>(
+    tx: Transaction<'static, DB>,
+    body: F,
+) -> Result<(Transaction<'static, DB>, T), E>
+where
+    DB: OutboxDb,
+    E: From<Error>,
+    F: FnOnce(Tx<DB>) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let home = Home::default();
+    let body = body(Tx { tx: Some(tx), home: home.clone() });
+    let (returned, calls) = match Deferral::begin() {
+        Some(deferral) => (deferral.within(body).await?, deferral.take()),
+        None => (body.await?, Vec::new()),
+    };
+    let tx = home.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut tx = tx.ok_or(Error::TakenOut)?;
+    if !calls.is_empty() {
+        insert::<DB>(&mut tx, &calls).await?;
+    }
+    Ok((tx, returned))
+}
+
+pub(crate) async fn commit<DB: OutboxDb>(tx: Transaction<'static, DB>) -> Result<(), Error> {
+    tx.commit().await?;
+    wakeup::wake();
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! One turn of a relay: [`Turner::turn`] sends what is noted, and then notes what comes next.
+//!
+//! What is noted was committed before it is sent, and is deleted only after Redis has it. So after
+//! a crash at any moment, the next relay sends the same calls under the same number, and the
+//! ledger in Redis answers those that it had. No relay leads: all of them may send, and one
+//! transaction lets one of them go on.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::future::join_all;
+use sqlx::Pool;
+use tokio::time::Instant;
+
+use crate::{
+    Error, OutboxDb,
+    advance::{Advanced, Loaded, Plan, advance},
+    calls::{StoredCall, read_calls},
+    floor::Floor,
+    noted::{Noted, Share},
+    push::{Pushed, Pusher},
+    stream::Stream,
+};
+
+/// How long a relay leaves a batch to the one that has noted it.
+pub(crate) const STANDBY: Duration = Duration::from_millis(250);
+
+/// What a turn has done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Calls were noted or sent, so there may be more.
+    Worked,
+    /// No call waits.
+    Idle,
+    /// Another relay works.
+    Standby,
+    /// Calls wait for the reason given.
+    Stuck(String),
+    /// The ledgers know another history, so the calls are sent again under another name.
+    NewEpoch,
+}
+
+/// The state of a relay between its turns.
+pub(crate) struct Turner<DB: OutboxDb> {
+    pool: Pool<DB>,
+    pusher: Pusher,
+    stream: Option<Stream<DB>>,
+    /// What this relay has noted, if no other one has noted anything since as far as it knows.
+    mine: Option<Noted>,
+    loaded: Loaded,
+    floor: Floor,
+    /// What another relay has noted, and when this one has seen it first.
+    others: Option<(String, u64, Instant)>,
+}
+
+impl<DB: OutboxDb> Turner<DB> {
+    pub(crate) fn new(pool: Pool<DB>, pusher: Pusher) -> Self {
+        let (loaded, floor) = (Loaded::new(), Floor::default());
+        Self { pool, pusher, stream: None, mine: None, loaded, floor, others: None }
+    }
+
+    pub(crate) fn pusher(&self) -> &Pusher {
+        &self.pusher
+    }
+
+    /// Takes a turn. The future must not be dropped while it runs: a connection that is dropped
+    /// within a transaction may return to it later.
+    pub(crate) async fn turn(&mut self) -> Result<Turn, Error> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => Stream::open(&self.pool).await?,
+        };
+        let turned = self.turn_over(&mut stream).await;
+        if turned.is_ok() {
+            self.stream = Some(stream);
+        } else {
+            // The connection is dropped with its transaction.
+            self.forget();
+        }
+        turned
+    }
+
+    fn forget(&mut self) {
+        self.mine = None;
+        self.loaded.clear();
+        self.floor.reset();
+    }
+
+    async fn turn_over(&mut self, stream: &mut Stream<DB>) -> Result<Turn, Error> {
+        let noted = match self.mine.take() {
+            Some(noted) if !noted.shares.is_empty() => noted,
+            mine => {
+                let found = stream.noted().await?;
+                if mine.as_ref() != Some(&found) {
+                    self.forget();
+                    if self.leaves_to_others(&found) {
+                        return Ok(Turn::Standby);
+                    }
+                }
+                found
+            }
+        };
+        if let Some(newer) = self.load(stream, &noted).await? {
+            return Ok(Turn::Stuck(newer));
+        }
+        let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
+        let has_ended = plan.kept.len() < noted.shares.len();
+        let waiting: Vec<&str> = plan.kept.iter().map(|share| share.queue.as_str()).collect();
+        if !has_ended && !stream.has_rows(self.floor.seq(), &waiting).await? {
+            self.mine = Some(noted);
+            return Ok(stuck.map_or(Turn::Idle, Turn::Stuck));
+        }
+        self.go_on(stream, noted, plan, stuck).await
+    }
+
+    /// Runs the transaction of the turn.
+    async fn go_on(
+        &mut self,
+        stream: &mut Stream<DB>,
+        before: Noted,
+        plan: Plan,
+        stuck: Option<String>,
+    ) -> Result<Turn, Error> {
+        let begins_epoch = plan.begins_epoch;
+        if begins_epoch || !plan.again.is_empty() {
+            // Rows that were read go back.
+            self.floor.reset();
+        }
+        let client = self.pusher.client().clone();
+        let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
+        let Advanced::Noted { noted, loaded, newer } = advanced else {
+            self.forget();
+            return Ok(Turn::Standby);
+        };
+        let is_unchanged = noted.number == before.number;
+        let queues: BTreeSet<_> = noted.shares.iter().map(|share| share.queue.clone()).collect();
+        self.loaded.retain(|queue, _| queues.contains(queue));
+        self.loaded.extend(loaded);
+        self.mine = Some(noted);
+        Ok(match (begins_epoch, stuck.or(newer)) {
+            (true, _) => Turn::NewEpoch,
+            (false, Some(why)) if is_unchanged => Turn::Stuck(why),
+            _ if is_unchanged => Turn::Idle,
+            _ => Turn::Worked,
+        })
+    }
+
+    /// Returns whether another relay has noted this a moment ago, and probably sends it now.
+    fn leaves_to_others(&mut self, found: &Noted) -> bool {
+        if found.shares.is_empty() {
+            self.others = None;
+            return false;
+        }
+        match &self.others {
+            Some((epoch, number, since)) if *epoch == found.epoch && *number == found.number => {
+                since.elapsed() < STANDBY
+            }
+            _ => {
+                self.others = Some((found.epoch.clone(), found.number, Instant::now()));
+                true
+            }
+        }
+    }
+
+    /// Reads the calls of shares that another relay has noted. Returns why they can't be read by
+    /// this program.
+    async fn load(
+        &mut self,
+        stream: &mut Stream<DB>,
+        noted: &Noted,
+    ) -> Result<Option<String>, Error> {
+        for share in &noted.shares {
+            if self.loaded.contains_key(&share.queue) {
+                continue;
+            }
+            let rows = stream.rows_of(&share.seqs).await?;
+            let calls = read_calls(self.pusher.client(), rows);
+            if let Some(newer) = calls.newer {
+                return Ok(Some(newer));
+            }
+            self.loaded.insert(share.queue.clone(), calls.good);
+        }
+        Ok(None)
+    }
+}
+
+/// Sends all shares at once. Returns what is to be done about them, and why some wait.
+async fn push_all(pusher: &Pusher, loaded: &Loaded, noted: &Noted) -> (Plan, Option<String>) {
+    let ledger = noted.ledger();
+    let sends = noted.shares.iter().map(|share| {
+        let calls = loaded.get(&share.queue).map_or(&[][..], Vec::as_slice);
+        let ledger = &ledger;
+        async move { (share, calls, push_one(pusher, ledger, share, calls).await) }
+    });
+    let (mut plan, mut stuck) = (Plan::default(), None);
+    for (share, calls, pushed) in join_all(sends).await {
+        match pushed {
+            Pushed::Done(refused) => {
+                let is_refused = |seq: &i64| refused.iter().any(|(bad, _)| bad == seq);
+                plan.done.extend(share.seqs.iter().filter(|seq| !is_refused(seq)));
+                plan.parked.extend(refused);
+            }
+            Pushed::Wait(why) => {
+                plan.kept.push(share.clone());
+                stuck = Some(why);
+            }
+            Pushed::Refused(why) => refuse(&mut plan, share, calls, why),
+            Pushed::Forgotten => {
+                plan.begins_epoch = true;
+                plan.again.insert(share.queue.clone(), calls.to_vec());
+            }
+        }
+    }
+    if plan.begins_epoch {
+        // The numbers of the others belong to the old ledgers.
+        for share in std::mem::take(&mut plan.kept) {
+            let calls = loaded.get(&share.queue).cloned().unwrap_or_default();
+            plan.again.insert(share.queue, calls);
+        }
+    }
+    (plan, stuck)
+}
+
+/// Rows of a share that are gone were deleted by hand, or by a relay that went on.
+async fn push_one(pusher: &Pusher, ledger: &str, share: &Share, calls: &[StoredCall]) -> Pushed {
+    if calls.is_empty() {
+        return Pushed::Done(Vec::new());
+    }
+    pusher.push(ledger, share, calls).await
+}
+
+/// Finds the call that Redis refuses: half of the calls are sent next, and one alone is put aside.
+fn refuse(plan: &mut Plan, share: &Share, calls: &[StoredCall], why: String) {
+    if let [one] = calls {
+        plan.parked.push((one.seq, why));
+    } else {
+        let half = calls[..calls.len() / 2].to_vec();
+        plan.again.insert(share.queue.clone(), half);
+    }
+}

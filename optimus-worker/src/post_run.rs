@@ -1,0 +1,372 @@
+//! The work of one post: rounds of a sharded function, one after the other, until the post is given
+//! back or lost. [`PostRun`] is the control of it.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use optimus_core::{
+    BoxError, Granted, Progress, RosterName, Round, Shard, ShardFacts, Sharded, Walk, WorkerId,
+    broker::{BrokerError, Holder},
+    log_event, platform,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    outcome_log::millis,
+    shared::Shared,
+    user_code::{discard, guarded, panic_text},
+};
+
+/// The wait after a round that failed, and the longest one.
+const FAILED_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// The first rest after a round that found nothing is this part of the longest rest.
+const IDLE_PARTS: u32 = 8;
+/// How soon positions are read again after Redis did not answer.
+const READ_AGAIN: Duration = Duration::from_millis(250);
+
+/// How far the work of a post may go. A later phase never becomes an earlier one, except that a
+/// pause ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Rounds follow each other.
+    Run,
+    /// The lease may end: the round is asked to end, and no other begins before the lease is
+    /// renewed.
+    Pause,
+    /// The round is asked to end, and no other begins.
+    Drain,
+    /// The round is dropped.
+    Abandon,
+}
+
+/// The control of the work of one post.
+pub(crate) struct PostRun {
+    pub(crate) granted: Granted,
+    /// When the round is dropped, while it drains.
+    pub(crate) drain_until: Option<Instant>,
+    state: Arc<State>,
+}
+
+/// What the work and its control share.
+struct State {
+    phase: watch::Sender<Phase>,
+    /// The token of the present round. It is cancelled here, because the handler may run without a
+    /// break.
+    round: Mutex<CancellationToken>,
+    is_over: AtomicBool,
+}
+
+/// What a run needs to know.
+pub(crate) struct Work {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) sharded: Sharded,
+    pub(crate) roster: RosterName,
+    pub(crate) worker: WorkerId,
+    pub(crate) granted: Granted,
+    pub(crate) count: u16,
+}
+
+/// How a round has ended.
+enum RoundEnd {
+    Returned(Round),
+    Failed(String),
+    Abandoned,
+}
+
+impl PostRun {
+    /// Begins the work of a post on the handlers' runtime.
+    pub(crate) fn begin(work: Work) -> Self {
+        let state = Arc::new(State {
+            phase: watch::Sender::new(Phase::Run),
+            round: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let granted = work.granted;
+        let over = Over { state: state.clone(), shared: work.shared.clone() };
+        let runtime = work.shared.runtime.clone();
+        drop(runtime.spawn(work.run(over)));
+        Self { granted, drain_until: None, state }
+    }
+
+    /// Returns whether nothing of the work runs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_over.load(Ordering::Acquire)
+    }
+
+    /// Moves the work to a later phase.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.state.set(|now| phase.max(now));
+    }
+
+    /// Ends a pause.
+    pub(crate) fn proceed(&self) {
+        self.state.set(|now| if now == Phase::Pause { Phase::Run } else { now });
+    }
+}
+
+impl State {
+    fn set(&self, next: impl Fn(Phase) -> Phase) {
+        let mut is_stopping = false;
+        self.phase.send_if_modified(|phase| {
+            let next = next(*phase);
+            is_stopping = next != Phase::Run;
+            std::mem::replace(phase, next) != next
+        });
+        if is_stopping {
+            self.token().cancel();
+        }
+    }
+
+    /// Only tokens are under this lock, and no user code.
+    fn token(&self) -> std::sync::MutexGuard<'_, CancellationToken> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the token of a new round; `None` if no round may begin now.
+    fn begin_round(&self) -> Option<CancellationToken> {
+        let mut token = self.token();
+        *token = CancellationToken::new();
+        // A phase that is set from now on finds the new token.
+        (*self.phase.borrow() == Phase::Run).then(|| token.clone())
+    }
+
+    /// Resolves once the phase is at least this one.
+    async fn reached(&self, phase: Phase) {
+        let mut phases = self.phase.subscribe();
+        // The sender is a part of this state.
+        drop(phases.wait_for(|now| *now >= phase).await);
+    }
+}
+
+/// Notes the end of the work, also if the runtime has dropped it.
+struct Over {
+    state: Arc<State>,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::Release);
+        self.shared.wakeups.post_ended();
+    }
+}
+
+impl Work {
+    async fn run(self, over: Over) {
+        let state = over.state.clone();
+        let rounds = Box::pin(self.rounds(&state));
+        rounds.await;
+        drop(over);
+    }
+
+    async fn rounds(&self, state: &State) {
+        let Some(progress) = self.read_progress(state).await else { return };
+        let (post, mut failures, mut idles) = (self.granted.0, 0_u32, 0_u32);
+        let once = self.sharded.options().walk == Walk::Once;
+        loop {
+            if once && progress.has_ended(post.generation, post.index) {
+                state.reached(Phase::Drain).await;
+                return;
+            }
+            let Some(token) = state.begin_round() else {
+                let mut phases = state.phase.subscribe();
+                let now = phases.wait_for(|now| *now != Phase::Pause).await;
+                if now.is_ok_and(|now| *now != Phase::Run) {
+                    return;
+                }
+                continue;
+            };
+            let rest = match self.round(state, token, &progress).await {
+                RoundEnd::Abandoned => return,
+                RoundEnd::Returned(Round::Again) => {
+                    (failures, idles) = (0, 0);
+                    platform::yield_now().await;
+                    continue;
+                }
+                RoundEnd::Returned(Round::Idle) if once => {
+                    self.end_pass(state, &progress).await;
+                    continue;
+                }
+                RoundEnd::Returned(Round::Idle) => {
+                    (failures, idles) = (0, idles.saturating_add(1));
+                    idle_rest(self.sharded.options().idle, idles)
+                }
+                RoundEnd::Failed(error) => {
+                    failures = failures.saturating_add(1);
+                    let wait = failed_wait(failures, fastrand::f64());
+                    self.log_failed(error, failures, wait);
+                    wait
+                }
+            };
+            tokio::select! {
+                biased;
+                () = state.reached(Phase::Drain) => return,
+                () = sleep(rest) => {}
+            }
+        }
+    }
+
+    /// Reads how far the shards have come; `None` if the post must be given back before.
+    async fn read_progress(&self, state: &State) -> Option<Arc<Progress>> {
+        loop {
+            match self.shared.shards_broker.positions(&self.roster).await {
+                Ok(before) => return Some(Arc::new(Progress::from(before))),
+                Err(problem) if problem.is_transient() => {}
+                Err(problem) => {
+                    self.log_failed(problem.to_string(), 1, FAILED_WAIT.0);
+                }
+            }
+            tokio::select! {
+                biased;
+                () = state.reached(Phase::Drain) => return None,
+                () = sleep(READ_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Stores that the pass over the shard has ended.
+    async fn end_pass(&self, state: &State, progress: &Progress) {
+        while *state.phase.borrow() <= Phase::Pause {
+            match self.shared.shards_broker.checkpoint(&self.holder(), "").await {
+                Ok(()) => {
+                    progress.end();
+                    return;
+                }
+                // The post is lost, which the next heartbeat finds, too.
+                Err(BrokerError::Refused(..)) => state.reached(Phase::Drain).await,
+                Err(_) => {
+                    tokio::select! {
+                        biased;
+                        () = state.reached(Phase::Drain) => {}
+                        () = sleep(READ_AGAIN) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn holder(&self) -> Holder {
+        let (roster, worker) = (self.roster.clone(), self.worker.clone());
+        Holder { roster, worker, granted: self.granted }
+    }
+
+    /// Runs one round. The future is dropped if the post must be given up at once.
+    async fn round(
+        &self,
+        state: &State,
+        stopping: CancellationToken,
+        progress: &Arc<Progress>,
+    ) -> RoundEnd {
+        let (post, fence) = self.granted;
+        let shard = Shard::of(ShardFacts {
+            name: self.sharded.name().to_owned(),
+            index: post.index,
+            count: self.count,
+            generation: post.generation,
+            fence,
+            data: self.shared.data.clone(),
+            stopping: stopping.clone(),
+            progress: progress.clone(),
+            holder: Some((self.shared.shards_broker.clone(), self.holder())),
+        });
+        let client = &self.shared.client;
+        let started = catch_unwind(AssertUnwindSafe(|| client.enter(|| self.sharded.run(shard))));
+        let mut running = match started {
+            Ok(Ok(running)) => running,
+            Ok(Err(problem)) => return failed(problem),
+            Err(panic) => return panicked(panic),
+        };
+        let handler = AssertUnwindSafe(client.within(&mut running)).catch_unwind();
+        let ended = tokio::select! {
+            biased;
+            () = state.reached(Phase::Abandon) => RoundEnd::Abandoned,
+            returned = handler => match returned {
+                Ok(Ok(round)) => RoundEnd::Returned(round),
+                Ok(Err(problem)) => failed(problem),
+                Err(panic) => panicked(panic),
+            },
+        };
+        discard(running);
+        stopping.cancel();
+        ended
+    }
+
+    fn log_failed(&self, error: String, failures: u32, wait: Duration) {
+        let (name, shard, wait_ms) = (self.sharded.name(), self.granted.0.index, millis(wait));
+        let text = "a round of the shard failed; the next one begins after a wait";
+        log_event!(self.shared.log, WARN, name, shard, failures, wait_ms, error, "{text}");
+    }
+}
+
+fn failed(problem: BoxError) -> RoundEnd {
+    let text = guarded(|| problem.to_string());
+    discard(problem);
+    RoundEnd::Failed(text.unwrap_or_else(|panic| format!("the text of an error panicked: {panic}")))
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> RoundEnd {
+    let text = format!("the function panicked: {}", panic_text(&*panic));
+    discard(panic);
+    RoundEnd::Failed(text)
+}
+
+/// Returns the rest after the last `idles` rounds have found nothing.
+fn idle_rest(longest: Duration, idles: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(idles.saturating_sub(1));
+    (longest / IDLE_PARTS).saturating_mul(doubled).min(longest)
+}
+
+/// Returns the wait after the last `failures` rounds have failed; `random` is in \[0, 1).
+fn failed_wait(failures: u32, random: f64) -> Duration {
+    let (first, longest) = FAILED_WAIT;
+    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
+    first.saturating_mul(doubled).min(longest).mul_f64(0.75 + 0.5 * random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn rests_grow_to_the_longest_one() {
+        let rests: Vec<_> = (1..=5).map(|idles| idle_rest(8 * S, idles)).collect();
+        assert_eq!(rests, [S, 2 * S, 4 * S, 8 * S, 8 * S]);
+        assert_eq!(idle_rest(8 * S, u32::MAX), 8 * S);
+        let waits: Vec<_> = [1, 2, 7, u32::MAX].map(|times| failed_wait(times, 0.5)).into();
+        assert_eq!(waits, [S, 2 * S, 60 * S, 60 * S]);
+    }
+
+    #[test]
+    fn a_phase_only_advances_except_that_a_pause_ends() {
+        let state = Arc::new(State {
+            phase: watch::Sender::new(Phase::Run),
+            round: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let granted = (optimus_core::Post { generation: 1, index: 0 }, 1);
+        let run = PostRun { granted, drain_until: None, state };
+        let round = run.state.begin_round().unwrap();
+        run.advance(Phase::Pause);
+        assert!(round.is_cancelled() && run.state.begin_round().is_none());
+        run.proceed();
+        let round = run.state.begin_round().unwrap();
+        run.advance(Phase::Drain);
+        run.proceed();
+        assert!(round.is_cancelled() && run.state.begin_round().is_none());
+        run.advance(Phase::Pause);
+        assert_eq!(*run.state.phase.borrow(), Phase::Drain);
+    }
+}

@@ -1,0 +1,194 @@
+//! Holds the worker's posts in all rosters: [`Posts`]. It is one role for all of them, on the
+//! maintenance thread, so that handlers which block every thread of their runtime do not cost the
+//! worker its posts.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use optimus_core::{
+    broker::{Broker, BrokerError},
+    log_event,
+};
+use tokio::time::{Instant, timeout};
+
+use crate::{role::Role, roster_member::Member, shared::Shared};
+
+/// The rest of a worker without rosters.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+/// How long work that was dropped at the end may take to end.
+const END_WITHIN: Duration = Duration::from_millis(500);
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+/// A call has at least this much time.
+const CALL_LEAST: Duration = Duration::from_millis(20);
+
+/// What the end of the worker must know of its posts.
+#[derive(Debug, Default)]
+pub(crate) struct OpenPosts {
+    count: AtomicUsize,
+    is_abandoned: AtomicBool,
+}
+
+impl OpenPosts {
+    /// Returns how many posts have work that runs, or must be given back.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Asks the role to drop all work.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
+    }
+}
+
+/// The role that holds the worker's posts.
+pub(crate) struct Posts {
+    shared: Arc<Shared>,
+    broker: Broker,
+    members: Vec<Member>,
+    is_announced: bool,
+}
+
+impl Posts {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        // The names were checked when the worker was built.
+        let member = |sharded| Member::new(shared.clone(), sharded).ok();
+        let members = shared.shardeds.iter().copied().filter_map(member).collect();
+        Self { broker: shared.maintenance.clone(), members, shared, is_announced: false }
+    }
+
+    /// Gives all posts back and leaves. A post whose work can't be ended stays until the lease is
+    /// over.
+    pub(crate) async fn leave(&mut self) {
+        let ended = async {
+            loop {
+                for member in &mut self.members {
+                    if !member.is_leaving {
+                        member.leave(Duration::ZERO);
+                    }
+                    member.abandon();
+                    member.check();
+                }
+                if self.members.iter().all(Member::is_idle) {
+                    return;
+                }
+                self.shared.wakeups.posts.woken().await;
+            }
+        };
+        // What has not ended then stays.
+        drop(timeout(END_WITHIN, ended).await);
+        if timeout(LEAVE_WITHIN, self.give_back()).await.is_err() {
+            let text = "could not give the shards back in time; the lease there ends by itself";
+            log_event!(self.shared.log, WARN, "{text}");
+        }
+        self.count();
+    }
+
+    /// Begins the end of the worker.
+    fn begin_end(&mut self) {
+        let shutdown = &self.shared.shutdown;
+        for member in &mut self.members {
+            if shutdown.is_quiet() && !member.is_leaving {
+                member.leave(self.shared.config.shutdown_grace);
+            }
+            if self.shared.posts.is_abandoned.load(Ordering::Acquire) {
+                member.abandon();
+            }
+            member.check();
+        }
+    }
+
+    /// Gives back the posts whose work has ended. If that fails, the next heartbeat does not name
+    /// them, which is the same.
+    async fn give_back(&mut self) {
+        let worker = self.shared.member.clone();
+        for member in &mut self.members {
+            let back = member.take_back();
+            let roster = member.roster().clone();
+            if member.can_leave() {
+                let left = self.broker.leave_roster(&roster, &worker, &back).await;
+                member.has_left = left.is_ok();
+            } else if !back.is_empty() {
+                // The answer changes nothing.
+                drop(self.broker.yield_posts(&roster, &worker, &back).await);
+            }
+        }
+    }
+
+    /// Sends the heartbeats that are due, in one write.
+    async fn beat(&mut self) {
+        let now = Instant::now();
+        let due = |member: &&mut Member| member.next_at <= now && !member.has_left;
+        let members: Vec<&mut Member> = self.members.iter_mut().filter(due).collect();
+        if members.is_empty() {
+            return;
+        }
+        let calls = members.iter().map(|member| member.hold_call(&self.broker)).collect();
+        let lease = self.shared.config.lease;
+        // The work must end in time, also while Redis does not answer.
+        let ends = members.iter().filter_map(|member| member.lease_ends()).min();
+        let within = ends.map_or(lease, |at| at.saturating_duration_since(now)).min(lease / 2);
+        let answers = timeout(within.max(CALL_LEAST), self.broker.run_all(calls)).await;
+        let Ok(answers) = answers else {
+            self.broker.reconnect();
+            let late = BrokerError::Unknown("Redis did not answer in time".into());
+            for member in members {
+                member.failed(&late);
+            }
+            return;
+        };
+        let mut has_worked = false;
+        for (member, answer) in members.into_iter().zip(answers) {
+            match answer.and_then(Broker::read_hold) {
+                Ok(holding) => {
+                    member.answered(now, &holding);
+                    has_worked = true;
+                }
+                Err(problem) => member.failed(&problem),
+            }
+        }
+        if has_worked && !self.is_announced {
+            self.announce().await;
+        }
+    }
+
+    /// Adds the rosters to the list of those of the namespace.
+    async fn announce(&mut self) {
+        let mut is_announced = true;
+        for member in &self.members {
+            is_announced &= self.broker.announce_roster(member.roster()).await.is_ok();
+        }
+        self.is_announced = is_announced;
+    }
+
+    fn count(&self) {
+        let open = self.members.iter().map(Member::open).sum();
+        self.shared.posts.count.store(open, Ordering::Release);
+        if open == 0 {
+            self.shared.wakeups.posts_given_back();
+        }
+    }
+}
+
+impl Role for Posts {
+    async fn tick(&mut self) -> Duration {
+        if self.members.is_empty() {
+            return FOREVER;
+        }
+        self.begin_end();
+        self.give_back().await;
+        self.beat().await;
+        for member in &mut self.members {
+            member.check();
+        }
+        self.give_back().await;
+        self.count();
+        let next = self.members.iter().map(Member::next_check).min();
+        let rest = next.map_or(FOREVER, |at| at.saturating_duration_since(Instant::now()));
+        rest.max(Duration::from_millis(1))
+    }
+}

@@ -1,0 +1,80 @@
+//! Checks rosters: each post has a member as its holder, of one generation, under a fence that was
+//! given.
+
+use std::collections::BTreeSet;
+
+use super::view::View;
+
+/// The most posts of a roster.
+const POSTS_MAX: u64 = 1024;
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+    if view.meta("generation") == 0 {
+        return;
+    }
+    check_members(view, wrong);
+    check_posts(view, wrong);
+    check_positions(view, wrong);
+}
+
+fn check_members(view: &View<'_>, wrong: &mut Vec<String>) {
+    let (workers, joined) = (view.pairs("workers"), view.pairs("joined"));
+    for member in workers.keys().filter(|member| !joined.contains_key(*member)) {
+        wrong.push(format!("the member {member} has not joined"));
+    }
+    for member in joined.keys().filter(|member| !workers.contains_key(*member)) {
+        wrong.push(format!("{member} has joined and is no member"));
+    }
+}
+
+fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
+    let (members, fence) = (view.pairs("workers"), view.meta("fence"));
+    let (generation, count) = (view.meta("generation"), view.meta("count"));
+    if count > POSTS_MAX || generation > fence {
+        wrong.push(format!("the roster has {count} posts of generation {generation}"));
+    }
+    let mut generations = BTreeSet::new();
+    for (post, holder) in view.pairs("posts") {
+        let words: Vec<&str> = holder.split(' ').collect();
+        let [member, own, "keep" | "drop", since] = words[..] else {
+            wrong.push(format!("the post {post} has the holder {holder:?}"));
+            continue;
+        };
+        let Some((its, index)) = place(&post).filter(|_| since.parse::<u64>().is_ok()) else {
+            wrong.push(format!("{post} is no post, held since {since}"));
+            continue;
+        };
+        generations.insert(its);
+        if !members.contains_key(member) {
+            wrong.push(format!("the post {post} is held by {member}, who is no member"));
+        }
+        if own.parse::<u64>().is_ok_and(|own| own > fence) {
+            wrong.push(format!("the post {post} is held under a fence that was not given yet"));
+        }
+        if its == generation && index >= count || its > generation {
+            wrong.push(format!("the post {post} is none of {count} of generation {generation}"));
+        }
+    }
+    if generations.len() > 1 {
+        wrong.push(format!("posts of the generations {generations:?} are held at the same time"));
+    }
+}
+
+fn check_positions(view: &View<'_>, wrong: &mut Vec<String>) {
+    let generations = view.pairs("generations");
+    if !generations.contains_key(&view.meta("generation").to_string()) {
+        wrong.push("the present generation is not among the generations".to_owned());
+    }
+    for post in view.pairs("positions").keys().filter(|post| place(post).is_none()) {
+        wrong.push(format!("{post:?} has a position and is no post"));
+    }
+    let (failures, aside) = (view.pairs("failures"), view.pairs("aside"));
+    if failures.keys().ne(aside.keys()) {
+        wrong.push("the rows that failed are not those that are set aside".to_owned());
+    }
+}
+
+fn place(post: &str) -> Option<(u64, u64)> {
+    let (generation, index) = post.split_once('/')?;
+    Some((generation.parse().ok()?, index.parse().ok()?))
+}

@@ -1,0 +1,10 @@
+//! Transactions of each database, with relays, a real Redis and workers. One binary, so that each
+//! database server is started once.
+
+mod databases;
+mod faults;
+mod once;
+mod outbox;
+mod setup;
+mod speed;
+mod storm;
