@@ -6,7 +6,7 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 name of a kept answer, or '' · 3 digest of the request · then for each
---        item: the ms since when it waits, '' for now · priority · item
+--        item: the ms since when it waits, '' if new · priority · item
 -- REPLY  OK, how many were added, how many were in the pool, with assignees, and finished before
 -- REFUSE NEWER with the required number, REUSED
 

@@ -8,7 +8,7 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 `begin`, `page` or `end` · 3 name of the rebuild · of a page, for each
---        item: the ms since when it waits, '' for now · priority · item; of the end: the place
+--        item: the ms since when it waits, '' if new · priority · item; of the end: the place
 --        after which it continues, '' at first
 -- REPLY  OK, of a page as of `dispenser_add`; of the end: how many were removed, the place after
 --        which it continues or '' if the rebuild is closed

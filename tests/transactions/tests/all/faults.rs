@@ -1,14 +1,11 @@
 //! The crashes and races of a relay, one by one: each row of the table in
 //! docs/guides/transactions.md.
 
-use std::time::Duration;
-
 use optimus_core::{BoxError, Context, Durability, Task};
 use optimus_sql::{PerformInTx as _, lag, list_parked, submit_all_in_tx};
 use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 use serde::{Deserialize, Serialize};
 use sqlx::{Postgres, Sqlite};
-use tokio::time::sleep;
 
 use crate::{
     databases::TestDb,
@@ -174,7 +171,7 @@ async fn redis_that_is_away_delays_calls<DB: TestDb>(setup: Setup<DB>) {
     setup.all_relayed().await;
     server.kill();
     commit(&setup, 1..5).await;
-    sleep(Duration::from_millis(300)).await;
+    eventually("a batch is noted", SOON, async || setup.is_noted().await).await;
     assert_eq!(lag(&setup.pool).await.unwrap().rows, 4);
     server.restart();
     let seen = Seen::default();
@@ -191,7 +188,7 @@ async fn redis_that_is_full_delays_calls<DB: TestDb>(setup: Setup<DB>) {
     set_maxmemory(&mut raw, "1mb").await;
     commit(&setup, 0..4).await;
     eventually("a batch is noted", SOON, async || setup.is_noted().await).await;
-    sleep(Duration::from_millis(200)).await;
+    eventually("Redis has refused it", SOON, async || has_refused(&mut raw).await).await;
     assert_eq!(lag(&setup.pool).await.unwrap().rows, 4);
     set_maxmemory(&mut raw, "0").await;
     let seen = Seen::default();
@@ -208,6 +205,12 @@ async fn redis_of(server: &RedisServer) -> redis::aio::MultiplexedConnection {
 async fn set_maxmemory(raw: &mut redis::aio::MultiplexedConnection, bytes: &str) {
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg("maxmemory").arg(bytes).query_async::<()>(raw).await.unwrap();
+}
+
+/// Returns whether a call was refused because the memory is full.
+async fn has_refused(raw: &mut redis::aio::MultiplexedConnection) -> bool {
+    let info: String = redis::cmd("INFO").arg("errorstats").query_async(raw).await.unwrap();
+    info.contains("errorstat_OOM")
 }
 
 async fn calls_that_wait_survive_a_flush<DB: TestDb>(setup: Setup<DB>) {
