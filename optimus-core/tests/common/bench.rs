@@ -20,6 +20,9 @@ use crate::dump::is_operation;
 /// The time from which all tests count, in ms. It is in the past, but no test may depend on this.
 pub(crate) const START: u64 = 1_700_000_000_000;
 
+/// The number of databases of a Redis server with its default configuration.
+const DATABASES: u64 = 16;
+
 /// Runs tests on both stores: `a_name` becomes `a_name::embedded` and `a_name::redis`.
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {$(
@@ -60,11 +63,15 @@ impl Bench {
         Self::new(Endpoint::Memory(store.clone(), "bench".to_owned()), Raw::Memory(store))
     }
 
-    /// Makes a bench on the server that the tests share.
+    /// Makes a bench on the server that the tests share, in one of its databases: a dump looks for
+    /// its keys with `KEYS`, which passes all keys of the database, also those of other tests.
     pub(crate) async fn redis() -> Self {
         static SHARED: LazyLock<SharedRedis> = LazyLock::new(shared_redis);
-        let endpoint = Endpoint::parse(SHARED.url()).expect("the testkit's URL is valid");
-        Self::new(endpoint, Raw::Shared(connect(SHARED.url()).await))
+        static BENCHES: AtomicU64 = AtomicU64::new(0);
+        let database = BENCHES.fetch_add(1, Ordering::Relaxed) % DATABASES;
+        let url = format!("{}?db={database}", SHARED.url());
+        let endpoint = Endpoint::parse(&url).expect("the testkit's URL is valid");
+        Self::new(endpoint, Raw::Shared(connect(&url).await))
     }
 
     /// Makes a bench on a private server, which a test may disturb.
