@@ -54,16 +54,46 @@ fn append_only_file(folder: &Path) -> PathBuf {
     parts.find(|part| part.to_string_lossy().ends_with(".incr.aof")).unwrap()
 }
 
-#[tokio::test]
-async fn a_script_that_was_half_written_has_no_effect() {
-    for (script, situations) in SITUATIONS {
-        for situation in *situations {
-            let mut written = Written::by(script, situation).await;
-            for left in LEFT {
-                let bench = written.torn(left).await;
-                assert_eq!(bench.fsck().await, [""; 0], "{script}, {situation}, {left} %");
+/// Four tests share the scripts, because each of them waits for its server most of the time.
+mod a_script_that_was_half_written_has_no_effect {
+    use super::{SITUATIONS, has_no_effect};
+
+    const PARTS: usize = 4;
+
+    async fn part(number: usize) {
+        for (script, situations) in SITUATIONS.iter().skip(number).step_by(PARTS) {
+            for situation in *situations {
+                has_no_effect(script, situation).await;
             }
         }
+    }
+
+    #[tokio::test]
+    async fn first_part() {
+        part(0).await;
+    }
+
+    #[tokio::test]
+    async fn second_part() {
+        part(1).await;
+    }
+
+    #[tokio::test]
+    async fn third_part() {
+        part(2).await;
+    }
+
+    #[tokio::test]
+    async fn fourth_part() {
+        part(3).await;
+    }
+}
+
+async fn has_no_effect(script: &str, situation: &str) {
+    let mut written = Written::by(script, situation).await;
+    for left in LEFT {
+        let bench = written.torn(left).await;
+        assert_eq!(bench.fsck().await, [""; 0], "{script}, {situation}, {left} %");
     }
 }
 
