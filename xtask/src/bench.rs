@@ -5,7 +5,7 @@ use std::path::{Path, absolute};
 use anyhow::Context as _;
 use optimus_testkit::REDIS_SERVER_VAR;
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, release_program, run};
 use crate::{Command, redis, refuse};
 
 pub(crate) const COMMAND: Command = Command {
@@ -43,7 +43,7 @@ pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
 }
 
 fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
-    let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-bench", "--"]);
+    let mut command = release_program("optimus-bench");
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
 }
 

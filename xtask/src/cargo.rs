@@ -28,6 +28,15 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// Returns a command that runs a program of the workspace in a release build. The arguments of the
+/// program follow.
+///
+/// It names no package: cargo then chooses the features of all packages together, so one build of
+/// the dependencies serves all programs. A named package would bring its own choice of features.
+pub(crate) fn release_program(name: &str) -> Command {
+    cargo(&["run", "--release", "--quiet", "--bin", name, "--"])
+}
+
 fn is_of_this_package(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }

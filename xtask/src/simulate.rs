@@ -1,7 +1,7 @@
 //! `cargo xtask simulate`: runs whole clients and workers on virtual time, many times.
 
 use crate::Command;
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, release_program, run};
 
 pub(crate) const COMMAND: Command = Command {
     name: "simulate",
@@ -12,8 +12,7 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 fn seeds(args: &[String]) -> anyhow::Result<()> {
-    let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-simulation"]);
-    run(command.arg("--").args(args))
+    run(release_program("optimus-simulation").args(args))
 }
 
 /// Runs every combination of scene, exchange and fault.

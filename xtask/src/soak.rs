@@ -4,7 +4,7 @@ use std::path::Path;
 
 use optimus_testkit::{REDIS_SERVER_VAR, has_faketime};
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{release_program, run};
 use crate::{Command, install, redis};
 
 pub(crate) const COMMAND: Command = Command {
@@ -30,6 +30,6 @@ fn soak(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {
     {
         eprintln!("This soak changes no clock: {problem:#}");
     }
-    let mut command = cargo(&["run", "--release", "--quiet", "--package", "optimus-soak", "--"]);
+    let mut command = release_program("optimus-soak");
     run(command.args(args).env(REDIS_SERVER_VAR, redis_server))
 }
