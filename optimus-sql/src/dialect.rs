@@ -57,6 +57,22 @@ impl Dialect {
         }
     }
 
+    /// Returns an insert that changes nothing if the key is taken, and after which the transaction
+    /// may change the row. The first column is the key; columns have no blanks.
+    ///
+    /// In MySQL, `INSERT IGNORE` takes a shared lock of a row that exists, so two transactions that
+    /// both want to change it afterwards would wait for each other.
+    pub(crate) fn insert_or_lock(self, table: &str, columns: &str) -> String {
+        if self != Self::MySql {
+            return self.insert_new(table, columns);
+        }
+        let key = columns.split(',').next().unwrap_or_default();
+        let holes = vec!["?"; columns.split(',').count()].join(", ");
+        format!(
+            "INSERT INTO {table} ({columns}) VALUES ({holes}) ON DUPLICATE KEY UPDATE {key} = {key}"
+        )
+    }
+
     /// Returns what locks the rows of a `SELECT` until the end of the transaction. In SQLite the
     /// transaction has locked the whole database.
     pub(crate) const fn for_update(self) -> &'static str {

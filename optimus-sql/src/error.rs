@@ -20,8 +20,8 @@ pub enum Error {
     /// A later attempt has passed this guard, or the marker of this attempt may be purged. The
     /// attempt is no longer the one that holds its task, so nothing of it may be applied.
     #[error(
-        "fence {fence} is too low for {name:?}, which has seen {seen}: a later attempt has \
-         taken over, so this one must stop"
+        "fence {fence} is too low for {name:?}, which has seen {seen}: a later attempt, or a \
+         later task with the same key, has taken over, so this one must stop"
     )]
     Stale {
         /// The key of the guard, or the queue of the task.

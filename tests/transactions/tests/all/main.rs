@@ -3,6 +3,7 @@
 
 mod databases;
 mod faults;
+mod guards;
 mod once;
 mod outbox;
 mod setup;
