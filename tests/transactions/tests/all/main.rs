@@ -8,3 +8,4 @@ mod outbox;
 mod setup;
 mod speed;
 mod storm;
+mod unreadable;
