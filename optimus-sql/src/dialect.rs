@@ -85,6 +85,25 @@ impl Dialect {
         }
     }
 
+    /// Returns the beginning of a transaction with a mark. The mark is gone once the database has
+    /// ended the transaction for whatever reason. In PostgreSQL a savepoint would cost a number of
+    /// its own.
+    pub(crate) const fn begin_marked(self) -> &'static str {
+        match self {
+            Self::Postgres => "BEGIN; SET LOCAL optimus.transaction = 'open'",
+            Self::MySql => "BEGIN; SAVEPOINT optimus_open",
+            Self::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT optimus_open",
+        }
+    }
+
+    /// Returns the statement that fails, or reads another value than `open`, if the mark is gone.
+    pub(crate) const fn read_mark(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT current_setting('optimus.transaction', true)",
+            Self::MySql | Self::Sqlite => "RELEASE SAVEPOINT optimus_open",
+        }
+    }
+
     /// Adds a condition that a column is one of these numbers.
     pub(crate) fn one_of(self, statement: Statement, column: &str, numbers: &[i64]) -> Statement {
         let list = numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");

@@ -14,6 +14,16 @@ pub enum Error {
     /// A body has moved its transaction elsewhere, so it is rolled back.
     #[error("the body has kept its transaction, so it is not committed; drop it in the body")]
     TakenOut,
+    /// The transaction was over before its commit. The database has rolled it back after an error
+    /// that the body has passed over, such as a deadlock in MySQL, or any error in PostgreSQL. Or
+    /// a statement has committed it, such as `CREATE TABLE` in MySQL. Nothing is committed then,
+    /// but what the body did in MySQL after that statement. So a body returns the first error of
+    /// its database.
+    #[error(
+        "the database has ended the transaction before its commit: let the body return the first \
+         error of the database, and run no statement in it that commits by itself"
+    )]
+    Ended,
     /// A call can't be submitted, or Redis did not answer.
     #[error(transparent)]
     Task(#[from] optimus_core::Error),
@@ -55,3 +65,12 @@ impl Error {
         matches!(self, Self::Stale { .. })
     }
 }
+    /// Returns the error of a statement that only an open transaction with a mark accepts.
+    pub(crate) fn of_mark(problem: sqlx::Error) -> Self {
+        let is_ended = problem.as_database_error().is_some_and(|refused| {
+            // In PostgreSQL a transaction that has failed; in the others the savepoint is gone.
+            refused.code().as_deref() == Some("25P02") || refused.message().contains("optimus_")
+        });
+        if is_ended { Self::Ended } else { Self::Database(problem) }
+    }
+

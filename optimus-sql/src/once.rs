@@ -10,7 +10,7 @@ use sqlx::Pool;
 use crate::{
     Error, OutboxDb, Tx,
     statement::{Kind, Statement, Value},
-    transaction::{begin, commit, run},
+    transaction::{begin, begin_marked, check_mark, commit, run},
 };
 
 /// What a handler does in a database, for [`Context`].
@@ -108,7 +108,7 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let marker = Marker::of(ctx, part)?;
-    let mut tx = begin(pool).await?;
+    let mut tx = begin_marked(pool).await?;
     if !marker.insert::<DB>(&mut tx).await? {
         let stored = marker.output::<DB>(&mut tx).await?;
         tx.rollback().await.map_err(Error::from)?;
@@ -116,6 +116,7 @@ where
     }
     let (mut tx, returned) = run(tx, body).await?;
     let output = serde_json::to_string(&returned).map_err(Error::from)?;
+    check_mark::<DB>(&mut tx).await?;
     marker.complete::<DB>(&mut tx, output).await?;
     commit(tx).await?;
     Ok(returned)
@@ -182,8 +183,9 @@ impl Marker {
         output: String,
     ) -> Result<(), Error> {
         let update = "UPDATE optimus_once SET output = ? WHERE queue = ? AND task = ? AND part = ?";
-        DB::run(connection, self.with_key(Statement::new(update).with(output))).await?;
-        Ok(())
+        let update = self.with_key(Statement::new(update).with(output));
+        // Without a marker, a later attempt would apply everything again.
+        if DB::run(connection, update).await? == 1 { Ok(()) } else { Err(Error::Ended) }
     }
 
     fn with_key(&self, statement: Statement) -> Statement {

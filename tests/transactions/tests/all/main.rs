@@ -7,5 +7,6 @@ mod once;
 mod outbox;
 mod setup;
 mod speed;
+mod rolled_back;
 mod storm;
 mod unreadable;

@@ -31,7 +31,7 @@ crate::on_each_database! {
 }
 
 /// An attempt of a task.
-fn attempt(id: &TaskId, fence: u64) -> Context {
+pub fn attempt(id: &TaskId, fence: u64) -> Context {
     let deadline = Instant::now() + SOON;
     let facts = AttemptFacts { fence, ..AttemptFacts::first(id.clone(), deadline) };
     Context::new(facts, Arc::new(Data::new()))
@@ -41,20 +41,20 @@ fn task() -> TaskId {
     TaskId::new("default".parse().unwrap())
 }
 
-const TABLE: &str = "CREATE TABLE effects (n bigint NOT NULL)";
+pub const TABLE: &str = "CREATE TABLE effects (n bigint NOT NULL)";
 
-async fn effects<DB: TestDb>(setup: &Setup<DB>) -> i64 {
+pub async fn effects<DB: TestDb>(setup: &Setup<DB>) -> i64 {
     DB::number(&setup.pool, "SELECT COUNT(*) FROM effects").await
 }
 
 /// Adds an effect in the transaction.
-async fn effect<DB: TestDb>(tx: &mut Transaction<'static, DB>) -> Result<i64, Error> {
+pub async fn effect<DB: TestDb>(tx: &mut Transaction<'static, DB>) -> Result<i64, Error> {
     DB::run_plain(tx, "INSERT INTO effects VALUES (1)").await?;
     Ok(7)
 }
 
 /// A body that only adds an effect.
-async fn add_effect<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
+pub async fn add_effect<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
     effect(&mut tx).await
 }
 
