@@ -96,6 +96,32 @@ impl Dialect {
         }
     }
 
+    /// Returns the same, with a limit of 60 s for how long the transaction may stand still. Without
+    /// it, a process that is frozen would keep its locks.
+    pub(crate) const fn begin_limited(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "BEGIN; SET LOCAL optimus.transaction = 'open'; \
+                 SET LOCAL idle_in_transaction_session_timeout = '60s'"
+            }
+            // MySQL has no limit for a transaction, so the session has it meanwhile.
+            Self::MySql => {
+                "SET @optimus_wait = \
+                 CAST(COALESCE(@optimus_wait, @@SESSION.wait_timeout) AS UNSIGNED); \
+                 SET SESSION wait_timeout = 60; BEGIN; SAVEPOINT optimus_open"
+            }
+            Self::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT optimus_open",
+        }
+    }
+
+    /// Returns what gives a session its own limit back.
+    pub(crate) const fn lift_limit(self) -> Option<&'static str> {
+        match self {
+            Self::MySql => Some("SET SESSION wait_timeout = @optimus_wait"),
+            Self::Postgres | Self::Sqlite => None,
+        }
+    }
+
     /// Returns the statement that fails, or reads another value than `open`, if the mark is gone.
     pub(crate) const fn read_mark(self) -> &'static str {
         match self {

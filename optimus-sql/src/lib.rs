@@ -18,6 +18,7 @@ mod floor;
 mod guard;
 mod lag;
 mod migrate;
+mod limit;
 mod noted;
 mod once;
 mod outbox_row;

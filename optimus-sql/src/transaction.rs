@@ -48,11 +48,24 @@ where
 pub struct Tx<DB: OutboxDb> {
     /// It is there until this value is dropped.
     tx: Option<Transaction<'static, DB>>,
-    home: Home<DB>,
+    home: Arc<Mutex<Option<Transaction<'static, DB>>>>,
 }
 
 /// Where the transaction is after its body.
-type Home<DB> = Arc<Mutex<Option<Transaction<'static, DB>>>>;
+pub(crate) struct Home<DB: OutboxDb>(Arc<Mutex<Option<Transaction<'static, DB>>>>);
+
+impl<DB: OutboxDb> Home<DB> {
+    /// Takes the transaction, if the body has dropped it.
+    pub(crate) fn take(&self) -> Option<Transaction<'static, DB>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<DB: OutboxDb> Tx<DB> {
+    pub(crate) fn home(&self) -> Home<DB> {
+        Home(self.home.clone())
+    }
+}
 
 impl<DB: OutboxDb> Deref for Tx<DB> {
     type Target = Transaction<'static, DB>;
@@ -82,9 +95,7 @@ pub(crate) async fn begin<DB: OutboxDb>(
 }
 
 /// Begins the transaction of a body, with a mark for [`check_mark`].
-pub(crate) async fn begin_marked<DB: OutboxDb>(
-    pool: &Pool<DB>,
-) -> Result<Transaction<'static, DB>, Error> {
+async fn begin_marked<DB: OutboxDb>(pool: &Pool<DB>) -> Result<Transaction<'static, DB>, Error> {
     Ok(pool.begin_with(DB::DIALECT.begin_marked()).await?)
 }
 
@@ -117,14 +128,14 @@ where
     F: FnOnce(Tx<DB>) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let home = Home::default();
-    let body = body(Tx { tx: Some(tx), home: home.clone() });
+    let tx = Tx { tx: Some(tx), home: Arc::default() };
+    let home = tx.home();
+    let body = body(tx);
     let (returned, calls) = match Deferral::begin() {
         Some(deferral) => (deferral.within(body).await?, deferral.take()),
         None => (body.await?, Vec::new()),
     };
-    let tx = home.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut tx = tx.ok_or(Error::TakenOut)?;
+    let mut tx = home.take().ok_or(Error::TakenOut)?;
     if !calls.is_empty() {
         insert::<DB>(&mut tx, &calls).await?;
     }

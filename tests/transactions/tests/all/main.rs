@@ -3,6 +3,7 @@
 
 mod databases;
 mod faults;
+mod frozen;
 mod once;
 mod outbox;
 mod setup;
