@@ -28,7 +28,10 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// commits.
 ///
 /// Run it in the application, or beside a worker. Any number of relays may run on one database:
-/// one works, and another takes over within half a second if that one is gone.
+/// one works, and another takes over within half a second if that one is gone. One that is frozen
+/// within its transaction (a few milliseconds of a turn) keeps the outbox for 5 s; then PostgreSQL
+/// or MySQL ends that transaction. The relays that wait log this. SQLite has no such limit: a
+/// process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
