@@ -41,8 +41,28 @@ pub enum Error {
         /// The highest fence so far.
         seen: u64,
     },
-    /// An output is no JSON of its type. If it was stored by an earlier attempt, the effects of
-    /// that attempt are applied.
+    /// This attempt has run [`once`](crate::Once::once) under the same name already. A second one
+    /// would find the first one's marker and run nothing.
+    #[error(
+        "this attempt has run `once` in this database already under the name {part:?}, so this \
+         transaction would not run: give each one of a handler a name with `once_part`"
+    )]
+    SamePart {
+        /// The name; empty for `once`.
+        part: String,
+    },
+    /// A statement of an earlier attempt has committed its transaction of `once`, such as
+    /// `CREATE TABLE` in MySQL. So what it did before that statement is applied, and its output is
+    /// not known. Delete the marker in `optimus_once` to let the task run again.
+    #[error(
+        "an earlier attempt has committed a part of its transaction, so it is not known what is \
+         applied: run no statement in `once` that commits by itself, and delete the marker in \
+         optimus_once once its effects are undone"
+    )]
+    NoOutput,
+    /// An output of `once` is no JSON that reads back as the same value, such as `Some(())` or a
+    /// number that is not finite; then nothing is applied. Or the output that an earlier attempt
+    /// has stored is none of this type; then the effects of that attempt are applied.
     #[error("the output of `once` does not fit its type: {0}")]
     Output(#[from] serde_json::Error),
 }
@@ -60,11 +80,6 @@ impl Error {
         }
     }
 
-    /// Returns whether a later attempt has taken over.
-    pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Stale { .. })
-    }
-}
     /// Returns the error of a statement that only an open transaction with a mark accepts.
     pub(crate) fn of_mark(problem: sqlx::Error) -> Self {
         let is_ended = problem.as_database_error().is_some_and(|refused| {
@@ -74,3 +89,8 @@ impl Error {
         if is_ended { Self::Ended } else { Self::Database(problem) }
     }
 
+    /// Returns whether a later attempt has taken over.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale { .. })
+    }
+}

@@ -16,6 +16,7 @@ mod dialect;
 mod error;
 mod floor;
 mod guard;
+mod json_output;
 mod lag;
 mod migrate;
 mod limit;

@@ -9,6 +9,7 @@ use sqlx::{Pool, Transaction};
 
 use crate::{
     Dialect, Error, OutboxDb, Tx,
+    json_output::to_json,
     limit,
     statement::{Kind, Statement, Value},
     transaction::{check_mark, commit, run},
@@ -46,7 +47,8 @@ pub trait Once {
     /// # Errors
     /// The error of the body. Converted: [`Error::Database`]; [`Error::Ended`] if the database has
     /// ended the transaction before its commit, because the body has passed over an error;
-    /// [`Error::Stale`] if a marker of this attempt may have been purged;
+    /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::Output`] for an output that JSON can't keep;
+    /// [`Error::NoOutput`] if an earlier attempt was cut off by a statement that commits;
     /// [`Error::Task`] in a run of several gathered calls, because another run may have other calls.
     fn once<'a, DB, T, E, F, Fut>(
         &'a self,
@@ -123,12 +125,12 @@ where
     if inserted == Inserted::Known {
         let stored = marker.output::<DB>(&mut tx).await?;
         limit::roll_back(tx).await?;
-        let stored = stored.unwrap_or_default();
+        let stored = stored.ok_or(Error::NoOutput)?;
         return Ok(serde_json::from_str(&stored).map_err(Error::from)?);
     }
     let (mut tx, returned) = run(tx, |tx| limit::lift_after(tx, body)).await?;
     // Nothing borrows the output while this waits: it need not be `Sync`.
-    let output = serde_json::to_string(&returned).map_err(Error::from);
+    let output = to_json(&returned).map_err(Error::from);
     let completed = match output {
         Ok(output) => marker.complete::<DB>(&mut tx, output).await,
         Err(problem) => Err(problem),
