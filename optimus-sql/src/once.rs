@@ -11,6 +11,7 @@ use crate::{
     Dialect, Error, OutboxDb, Tx,
     json_output::to_json,
     limit,
+    once_parts::Claim,
     statement::{Kind, Statement, Value},
     transaction::{check_mark, commit, run},
 };
@@ -23,7 +24,8 @@ pub trait Once {
     /// nothing, and returns the stored output.
     ///
     /// If the body returns an error, nothing is applied, and the next attempt runs it again.
-    /// Effects outside of the database are not part of this.
+    /// Effects outside of the database are not part of this. A handler with several such
+    /// transactions in one database names them: [`once_part`](Self::once_part).
     ///
     /// Another attempt waits while this one is in its body. If the process of this one is frozen,
     /// PostgreSQL and MySQL end the transaction once it has stood still for 60 s, so no body may
@@ -47,7 +49,8 @@ pub trait Once {
     /// # Errors
     /// The error of the body. Converted: [`Error::Database`]; [`Error::Ended`] if the database has
     /// ended the transaction before its commit, because the body has passed over an error;
-    /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::Output`] for an output that JSON can't keep;
+    /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::SamePart`] if
+    /// this attempt has run `once` already; [`Error::Output`] for an output that JSON can't keep;
     /// [`Error::NoOutput`] if an earlier attempt was cut off by a statement that commits;
     /// [`Error::Task`] in a run of several gathered calls, because another run may have other calls.
     fn once<'a, DB, T, E, F, Fut>(
@@ -116,6 +119,7 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let marker = Marker::of(ctx, part)?;
+    let claim = Claim::of(ctx, part, pool)?;
     let (mut tx, mut inserted) = begin_with(&marker, pool).await?;
     if inserted == Inserted::LacksFloor {
         limit::roll_back(tx).await?;
@@ -126,7 +130,9 @@ where
         let stored = marker.output::<DB>(&mut tx).await?;
         limit::roll_back(tx).await?;
         let stored = stored.ok_or(Error::NoOutput)?;
-        return Ok(serde_json::from_str(&stored).map_err(Error::from)?);
+        let output = serde_json::from_str(&stored).map_err(Error::from)?;
+        claim.keep();
+        return Ok(output);
     }
     let (mut tx, returned) = run(tx, |tx| limit::lift_after(tx, body)).await?;
     // Nothing borrows the output while this waits: it need not be `Sync`.
@@ -138,6 +144,7 @@ where
     let (mut tx, ()) = limit::keep(tx, completed).await?;
     limit::lift::<DB>(&mut tx).await?;
     commit(tx).await?;
+    claim.keep();
     Ok(returned)
 }
 

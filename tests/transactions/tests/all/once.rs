@@ -37,7 +37,7 @@ pub fn attempt(id: &TaskId, fence: u64) -> Context {
     Context::new(facts, Arc::new(Data::new()))
 }
 
-fn task() -> TaskId {
+pub fn task() -> TaskId {
     TaskId::new("default".parse().unwrap())
 }
 
@@ -88,8 +88,10 @@ async fn a_body_that_fails_leaves_nothing<DB: TestDb>(setup: Setup<DB>) {
 
 async fn parts_of_a_handler_are_applied_once_each<DB: TestDb>(setup: Setup<DB>) {
     setup.sql(TABLE).await;
-    let ctx = attempt(&task(), 1);
-    for _ in 0..2 {
+    let id = task();
+    let ctx = attempt(&id, 3);
+    for fence in 1..3 {
+        let ctx = attempt(&id, fence);
         for part in ["reserve", "pay"] {
             let done: Result<i64, Error> = ctx.once_part(part, &setup.pool, add_effect).await;
             done.unwrap();
