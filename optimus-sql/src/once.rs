@@ -52,7 +52,8 @@ pub trait Once {
     /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::SamePart`] if
     /// this attempt has run `once` already; [`Error::Output`] for an output that JSON can't keep;
     /// [`Error::NoOutput`] if an earlier attempt was cut off by a statement that commits;
-    /// [`Error::Task`] in a run of several gathered calls, because another run may have other calls.
+    /// [`Error::Task`] in a run of several gathered calls, because another run may have other
+    /// calls.
     fn once<'a, DB, T, E, F, Fut>(
         &'a self,
         pool: &'a Pool<DB>,
