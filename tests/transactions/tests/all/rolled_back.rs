@@ -129,7 +129,7 @@ async fn heavy(setup: &Setup<MySql>) -> JoinHandle<()> {
     ended
 }
 
-/// A body that meets the deadlock, and repeats its second statement.
+/// What a body does that meets the deadlock.
 const FIRST: &str = "UPDATE account SET n = n + 1 WHERE id = 1";
 const SECOND: &str = "UPDATE account SET n = n + 1 WHERE id = 2";
 
