@@ -26,6 +26,7 @@ mod prerequisite_asks;
 mod readahead;
 mod rebuild;
 mod remove_group;
+mod run_now;
 mod schedules;
 mod shards_handle;
 mod siblings;
