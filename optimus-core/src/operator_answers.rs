@@ -1,5 +1,5 @@
 //! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`], [`RunNowAnswer`],
-//! [`QueueAnswer`], [`GateAnswer`] and [`WidthAnswer`].
+//! [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`] and [`WidthAnswer`].
 
 use std::fmt;
 
@@ -42,6 +42,17 @@ pub enum RunNowAnswer {
     Due,
     /// The task is Ready already, or a worker runs it.
     Started,
+}
+
+/// What [`Client::forget_queue`](crate::Client::forget_queue) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForgetAnswer {
+    /// Nothing of the queue is left, or nothing was there.
+    Forgotten,
+    /// The queue is used: it has a task, a worker, a group, a schedule, a limit or a pause, tasks
+    /// elsewhere wait for one of it, or a client has submitted to it lately.
+    InUse,
 }
 
 /// Whether a queue that was [paused](crate::Client::pause) or [resumed](crate::Client::resume) is
@@ -125,6 +136,16 @@ impl fmt::Display for RunNowAnswer {
         f.write_str(match self {
             Self::Due => "is due now",
             Self::Started => "is ready or runs already",
+        })
+    }
+}
+
+/// Says what was done, as a part of a sentence: `is forgotten`.
+impl fmt::Display for ForgetAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forgotten => "is forgotten",
+            Self::InUse => "is still used",
         })
     }
 }

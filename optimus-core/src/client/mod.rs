@@ -12,6 +12,7 @@ mod deferral;
 mod delivery;
 mod dispenser;
 mod flow_handle;
+mod forget_queue;
 mod gate_handle;
 mod group_handle;
 mod handler_client;

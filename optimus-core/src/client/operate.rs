@@ -294,7 +294,7 @@ impl Client {
 const ANSWER: fn(bool) -> QueueAnswer =
     |was_used| if was_used { QueueAnswer::Known } else { QueueAnswer::Unknown };
 
-fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
+pub(super) fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
     match problem {
         BrokerError::Unknown(why) => {
             Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
