@@ -17,6 +17,7 @@ impl Tone {
     /// Returns the text in the colour of the tone.
     pub(crate) fn paint(self, text: &str) -> String {
         let code = match self {
+            _ if text.is_empty() => return String::new(),
             Self::Plain => return text.to_owned(),
             Self::Head => "1",
             Self::Pale => "2",

@@ -1,8 +1,9 @@
 //! Replaces what differs from run to run: ids, times, workers.
 
-const UNITS: [&str; 6] = ["ms", "s", "min", "h", "d", "kB"];
+const UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
+const SIZES: [&str; 2] = ["B", "kB"];
 
-/// Returns the text with `<id>`, `<instant>`, `<time>`, `<worker>` and `<host>`, and without the
+/// Returns the text with `<id>`, `<instant>`, `<time>`, `<size>`, `<worker>` and `<host>`, and without the
 /// widths of columns.
 pub(crate) fn scrub(text: &str) -> String {
     let mut lines = String::new();
@@ -24,13 +25,13 @@ fn scrub_line(line: &str) -> String {
         let word = &words[place];
         let unit = words.get(place + 2).map(|unit| unit.trim_end_matches([',', ')', ';', ':']));
         let is_time = is_number(word.trim_start_matches('('))
-            && unit.is_some_and(|unit| UNITS[..5].contains(&unit));
+            && unit.is_some_and(|unit| UNITS.contains(&unit));
         if is_time {
             let mut end = place + 3;
             // A second, smaller unit.
             let small = words.get(end + 1).is_some_and(|word| is_number(word))
                 && words.get(end + 3).is_some_and(|unit| {
-                    UNITS[..5].contains(&unit.trim_end_matches([',', ')', ';', ':']))
+                    UNITS.contains(&unit.trim_end_matches([',', ')', ';', ':']))
                 });
             if small {
                 end += 4;
@@ -42,6 +43,13 @@ fn scrub_line(line: &str) -> String {
             scrubbed.push_str("<time>");
             scrubbed.push_str(&tail);
             place = end;
+            continue;
+        }
+        // The size of a record depends on ids of processes.
+        if is_number(word.trim_start_matches('(')) && unit.is_some_and(|unit| SIZES.contains(&unit))
+        {
+            scrubbed.push_str("(<size>)");
+            place += 3;
             continue;
         }
         scrubbed.push_str(word);
@@ -139,4 +147,5 @@ fn what_differs_is_replaced_and_the_rest_stays() {
         scrub("ended  2026-11-22T18:00:00.123Z (5 s ago), 12 tasks"),
         "ended  <instant> (<time> ago), 12 tasks\n"
     );
+    assert_eq!(scrub("dead       2 (423 B)"), "dead  2 (<size>)\n");
 }
