@@ -5,7 +5,7 @@ use optimus_simulation::run_sources::run_sources;
 
 const SEEDS: std::ops::Range<u64> = 0..24;
 /// Runs of schedules and of shards, in turn.
-const SOURCES: std::ops::Range<u64> = 0..16;
+const SOURCES: std::ops::Range<u64> = 0..10;
 
 #[test]
 fn no_promise_is_broken() {

@@ -99,9 +99,9 @@ scenes! {
 /// script. The next one needs a task that takes the result of a task with a biz id and without an
 /// outcome ttl. The next two need a task that led a run and has ended, and that a program of an
 /// older version has left in its key, and the two after them 500 gates that wait while the clock is
-/// set back. Four need a group that has not ended when its time is over, and the last one 10,000
-/// rows that have failed.
-const MADE_NOWHERE: [&str; 22] = [
+/// set back. Four need a group that has not ended when its time is over, the next one 10,000 rows that
+/// have failed, and the last one 512 items of a dispenser whose time is over.
+const MADE_NOWHERE: [&str; 23] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -124,6 +124,7 @@ const MADE_NOWHERE: [&str; 22] = [
     "redis.call('HEXISTS', group.key, 'kept')",
     "redis.call('HSET', group.key, 'kept'",
     "old[#old + 1] = redis.call('ZRANGE', aside",
+    "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
 ];
 
 #[test]

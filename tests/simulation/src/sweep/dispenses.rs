@@ -119,7 +119,7 @@ async fn fall_silent(desk: &Desk<'_>) {
     sleep(ms(700)).await;
     desk.assign("zoe", 3).await;
     sleep(ms(700)).await;
-    drop(desk.review.give_back("zoe", ["i8"]).await);
+    drop(desk.review.give_back("zoe", ["i8", "i0", "unknown"]).await);
     desk.assign("zoe", 1).await;
     sleep(ms(700)).await;
     desk.done("eve", &["i8".to_owned()]).await;

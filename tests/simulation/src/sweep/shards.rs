@@ -16,8 +16,12 @@ pub(super) async fn shards(actor: &Actor) {
     works_on(actor, SHARDS).await;
     operate(&shards).await;
     works_on(actor, SHARDS).await;
+    // The pauses of single shards end with another number.
+    drop(shards.pause(0).await);
     drop(shards.set_count(SHARDS + 1).await);
     works_on(actor, SHARDS + 1).await;
+    // Now each of the new shards has a position.
+    sleep(LEASE / 4).await;
     // Its shards go to the others when its lease is over.
     if let Some(stay) = actor.world.network.posts.open().first() {
         actor.world.network.kill(stay.process);
