@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Timelike};
+use optimus_testkit::ZONES;
 
 use super::*;
 
@@ -78,30 +79,6 @@ fn a_day_that_a_zone_skips_ends_where_the_next_begins() {
     let found = found("0 12 30 12 *", "Pacific/Apia", "2011-12-01T00:00", 1);
     assert_eq!(found, ["2011-12-30T10:00:00"]);
 }
-
-/// A zone, and the expressions that the walk checks there.
-const ZONES: [&str; 20] = [
-    "UTC",
-    "Asia/Shanghai",
-    "Asia/Kolkata",
-    "Asia/Kathmandu",
-    "Europe/Berlin",
-    "Europe/London",
-    "Europe/Dublin",
-    "Africa/Casablanca",
-    "Africa/Cairo",
-    "Asia/Beirut",
-    "America/New_York",
-    "America/St_Johns",
-    "America/Havana",
-    "America/Santiago",
-    "America/Asuncion",
-    "America/Nuuk",
-    "Australia/Lord_Howe",
-    "Pacific/Auckland",
-    "Pacific/Chatham",
-    "Antarctica/Troll",
-];
 
 /// An expression with sets of what it means: minutes, hours, weekdays from Monday, interval.
 type Meant = (&'static str, fn(u32) -> bool, fn(u32) -> bool, fn(u32) -> bool, bool);

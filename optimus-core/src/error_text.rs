@@ -84,6 +84,8 @@ pub(crate) fn remedy(state: TaskState, verb: &str) -> &'static str {
             "; only its result is kept, and is removed after result_ttl"
         }
         (TaskState::Success, "requeue") => "; submit a new task to run it again",
+        (TaskState::Blocked, "run_now") => "; explain says what it waits for",
+        (TaskState::Dead | TaskState::Cancelled, "run_now") => "; requeue it to run it again",
         (_, "requeue") => "; it will run or is running, so leave it",
         (state, _) if state.is_terminal() => "; it has ended, so leave it",
         _ => "; look at its state again, which may have changed",

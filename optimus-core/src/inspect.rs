@@ -314,6 +314,14 @@ impl Inspector {
         Ok(declared)
     }
 
+    /// Reads the time of Redis, by which leases, due times and the times in these answers count.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        Ok(instant(self.broker.now_ms().await?))
+    }
+
     /// Reads what the server's configuration means for tasks.
     ///
     /// # Errors

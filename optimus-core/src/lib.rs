@@ -148,7 +148,8 @@ pub use self::{
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
     operator_answers::{
-        CancelAnswer, DeleteAnswer, GateAnswer, LaneCancelled, QueueAnswer, WidthAnswer,
+        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
+        RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     page_cursor::PageCursor,

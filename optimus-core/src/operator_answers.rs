@@ -1,5 +1,5 @@
-//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`],
-//! [`QueueAnswer`], [`GateAnswer`] and [`WidthAnswer`].
+//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`], [`RunNowAnswer`],
+//! [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`] and [`WidthAnswer`].
 
 use std::fmt;
 
@@ -32,6 +32,27 @@ pub enum DeleteAnswer {
     Deleted,
     /// There was no such task. This is the answer to a repeated delete, too.
     NothingThere,
+}
+
+/// What [`Client::run_now`](crate::Client::run_now) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RunNowAnswer {
+    /// The task is due, and the next claim of its queue moves it on.
+    Due,
+    /// The task is Ready already, or a worker runs it.
+    Started,
+}
+
+/// What [`Client::forget_queue`](crate::Client::forget_queue) has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForgetAnswer {
+    /// Nothing of the queue is left, or nothing was there.
+    Forgotten,
+    /// The queue is used: it has a task, a worker, a group, a schedule, a limit or a pause, tasks
+    /// elsewhere wait for one of it, or a client has submitted to it lately.
+    InUse,
 }
 
 /// Whether a queue that was [paused](crate::Client::pause) or [resumed](crate::Client::resume) is
@@ -105,6 +126,26 @@ impl fmt::Display for DeleteAnswer {
         f.write_str(match self {
             Self::Deleted => "is deleted",
             Self::NothingThere => "does not exist",
+        })
+    }
+}
+
+/// Says what was done, as a part of a sentence: `is due now`.
+impl fmt::Display for RunNowAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Due => "is due now",
+            Self::Started => "is ready or runs already",
+        })
+    }
+}
+
+/// Says what was done, as a part of a sentence: `is forgotten`.
+impl fmt::Display for ForgetAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forgotten => "is forgotten",
+            Self::InUse => "is still used",
         })
     }
 }

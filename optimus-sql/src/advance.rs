@@ -1,9 +1,10 @@
 //! The one transaction of a turn: it deletes what is submitted and notes what comes next:
 //! [`advance`].
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use optimus_core::{Client, QueueName};
+use optimus_core::{Client, QueueName, log_event};
+use tokio::time::timeout;
 
 use crate::{
     Error, OutboxDb,
@@ -12,6 +13,9 @@ use crate::{
     noted::{NUMBER_MAX, Noted, Share, call_number, new_epoch},
     stream::Stream,
 };
+
+/// How long another relay may keep the stream before this one says so.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The calls of the shares that are noted, by queue.
 pub(crate) type Loaded = BTreeMap<QueueName, Vec<StoredCall>>;
@@ -56,8 +60,7 @@ pub(crate) async fn advance<DB: OutboxDb>(
     before: &Noted,
     plan: Plan,
 ) -> Result<Advanced, Error> {
-    stream.begin().await?;
-    let found = stream.lock().await?;
+    let found = lock(stream, client).await?;
     if (&found.epoch, found.number) != (&before.epoch, before.number) {
         stream.roll_back().await?;
         return Ok(Advanced::Moved);
@@ -89,6 +92,21 @@ pub(crate) async fn advance<DB: OutboxDb>(
     stream.note(&noted).await?;
     stream.commit().await?;
     Ok(Advanced::Noted { noted, loaded, newer: calls.newer })
+}
+
+/// Begins the transaction and locks the stream. Logs if another relay keeps it.
+async fn lock<DB: OutboxDb>(stream: &mut Stream<DB>, client: &Client) -> Result<Noted, Error> {
+    let mut locks = pin!(async {
+        stream.begin().await?;
+        stream.lock().await
+    });
+    if let Ok(found) = timeout(PATIENCE, &mut locks).await {
+        return found;
+    }
+    let text = "another relay keeps the outbox locked: it is frozen or cut off, or the database is \
+                slow; PostgreSQL and MySQL end its transaction after 5 s";
+    log_event!(client.broker().log(), WARN, "{text}");
+    locks.await
 }
 
 /// Returns what is noted next, without shares.

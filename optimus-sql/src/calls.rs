@@ -23,12 +23,29 @@ pub(crate) struct Calls {
     pub(crate) newer: Option<String>,
 }
 
-/// Reads rows in order.
+/// Reads rows in order, and refuses those that this client would not submit.
 pub(crate) fn read_calls(client: &Client, rows: Vec<StoredRow>) -> Calls {
+    read(rows, |row| {
+        let call = read_call(row)?;
+        client.check_stored(&call).map_err(|problem| Problem::Bad(problem.to_string()))?;
+        Ok(call)
+    })
+}
+
+/// Reads rows that a relay has noted, in order. That relay has checked them. Another client may
+/// have other limits, and must send what Redis may already have.
+pub(crate) fn read_noted_calls(rows: Vec<StoredRow>) -> Calls {
+    read(rows, read_call)
+}
+
+fn read(
+    rows: Vec<StoredRow>,
+    read_one: impl Fn(&StoredRow) -> Result<Submission, Problem>,
+) -> Calls {
     let mut calls = Calls::default();
     for row in rows {
         let seq = row.seq;
-        match read_call(client, &row) {
+        match read_one(&row) {
             Ok(call) => calls.good.push(StoredCall { seq, call }),
             Err(Problem::Bad(why)) => calls.bad.push((seq, why)),
             Err(Problem::Newer(why)) => {
@@ -45,13 +62,11 @@ enum Problem {
     Newer(String),
 }
 
-fn read_call(client: &Client, row: &StoredRow) -> Result<Submission, Problem> {
+fn read_call(row: &StoredRow) -> Result<Submission, Problem> {
     let id = id_of(&row.queue, &row.id).map_err(Problem::Bad)?;
     let age = row.age.min(Duration::from_secs(u64::from(u32::MAX)));
-    let call = Submission::from_bytes(id, &row.body, age).map_err(|problem| match problem {
+    Submission::from_bytes(id, &row.body, age).map_err(|problem| match problem {
         RecordError::Newer(_) => Problem::Newer(problem.to_string()),
         problem => Problem::Bad(problem.to_string()),
-    })?;
-    client.check_stored(&call).map_err(|problem| Problem::Bad(problem.to_string()))?;
-    Ok(call)
+    })
 }

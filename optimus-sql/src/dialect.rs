@@ -57,6 +57,22 @@ impl Dialect {
         }
     }
 
+    /// Returns an insert that changes nothing if the key is taken, and after which the transaction
+    /// may change the row. The first column is the key; columns have no blanks.
+    ///
+    /// In MySQL, `INSERT IGNORE` takes a shared lock of a row that exists, so two transactions that
+    /// both want to change it afterwards would wait for each other.
+    pub(crate) fn insert_or_lock(self, table: &str, columns: &str) -> String {
+        if self != Self::MySql {
+            return self.insert_new(table, columns);
+        }
+        let key = columns.split(',').next().unwrap_or_default();
+        let holes = vec!["?"; columns.split(',').count()].join(", ");
+        format!(
+            "INSERT INTO {table} ({columns}) VALUES ({holes}) ON DUPLICATE KEY UPDATE {key} = {key}"
+        )
+    }
+
     /// Returns what locks the rows of a `SELECT` until the end of the transaction. In SQLite the
     /// transaction has locked the whole database.
     pub(crate) const fn for_update(self) -> &'static str {
@@ -82,6 +98,51 @@ impl Dialect {
         match self {
             Self::Postgres | Self::MySql => "BEGIN",
             Self::Sqlite => "BEGIN IMMEDIATE",
+        }
+    }
+
+    /// Returns the beginning of a transaction with a mark. The mark is gone once the database has
+    /// ended the transaction for whatever reason. In PostgreSQL a savepoint would cost a number of
+    /// its own.
+    pub(crate) const fn begin_marked(self) -> &'static str {
+        match self {
+            Self::Postgres => "BEGIN; SET LOCAL optimus.transaction = 'open'",
+            Self::MySql => "BEGIN; SAVEPOINT optimus_open",
+            Self::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT optimus_open",
+        }
+    }
+
+    /// Returns the same, with a limit of 60 s for how long the transaction may stand still. Without
+    /// it, a process that is frozen would keep its locks.
+    pub(crate) const fn begin_limited(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "BEGIN; SET LOCAL optimus.transaction = 'open'; \
+                 SET LOCAL idle_in_transaction_session_timeout = '60s'"
+            }
+            // MySQL has no limit for a transaction, so the session has it meanwhile.
+            Self::MySql => {
+                "SET @optimus_wait = \
+                 CAST(COALESCE(@optimus_wait, @@SESSION.wait_timeout) AS UNSIGNED); \
+                 SET SESSION wait_timeout = 60; BEGIN; SAVEPOINT optimus_open"
+            }
+            Self::Sqlite => "BEGIN IMMEDIATE; SAVEPOINT optimus_open",
+        }
+    }
+
+    /// Returns what gives a session its own limit back.
+    pub(crate) const fn lift_limit(self) -> Option<&'static str> {
+        match self {
+            Self::MySql => Some("SET SESSION wait_timeout = @optimus_wait"),
+            Self::Postgres | Self::Sqlite => None,
+        }
+    }
+
+    /// Returns the statement that fails, or reads another value than `open`, if the mark is gone.
+    pub(crate) const fn read_mark(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT current_setting('optimus.transaction', true)",
+            Self::MySql | Self::Sqlite => "RELEASE SAVEPOINT optimus_open",
         }
     }
 

@@ -14,14 +14,24 @@ pub enum Error {
     /// A body has moved its transaction elsewhere, so it is rolled back.
     #[error("the body has kept its transaction, so it is not committed; drop it in the body")]
     TakenOut,
+    /// The transaction was over before its commit. The database has rolled it back after an error
+    /// that the body has passed over, such as a deadlock in MySQL, or any error in PostgreSQL. Or
+    /// a statement has committed it, such as `CREATE TABLE` in MySQL. Nothing is committed then,
+    /// but what the body did in MySQL after that statement. So a body returns the first error of
+    /// its database.
+    #[error(
+        "the database has ended the transaction before its commit: let the body return the first \
+         error of the database, and run no statement in it that commits by itself"
+    )]
+    Ended,
     /// A call can't be submitted, or Redis did not answer.
     #[error(transparent)]
     Task(#[from] optimus_core::Error),
     /// A later attempt has passed this guard, or the marker of this attempt may be purged. The
     /// attempt is no longer the one that holds its task, so nothing of it may be applied.
     #[error(
-        "fence {fence} is too low for {name:?}, which has seen {seen}: a later attempt has \
-         taken over, so this one must stop"
+        "fence {fence} is too low for {name:?}, which has seen {seen}: a later attempt, or a \
+         later task with the same key, has taken over, so this one must stop"
     )]
     Stale {
         /// The key of the guard, or the queue of the task.
@@ -31,8 +41,28 @@ pub enum Error {
         /// The highest fence so far.
         seen: u64,
     },
-    /// An output is no JSON of its type. If it was stored by an earlier attempt, the effects of
-    /// that attempt are applied.
+    /// This attempt has run [`once`](crate::Once::once) under the same name already. A second one
+    /// would find the first one's marker and run nothing.
+    #[error(
+        "this attempt has run `once` in this database already under the name {part:?}, so this \
+         transaction would not run: give each one of a handler a name with `once_part`"
+    )]
+    SamePart {
+        /// The name; empty for `once`.
+        part: String,
+    },
+    /// A statement of an earlier attempt has committed its transaction of `once`, such as
+    /// `CREATE TABLE` in MySQL. So what it did before that statement is applied, and its output is
+    /// not known. Delete the marker in `optimus_once` to let the task run again.
+    #[error(
+        "an earlier attempt has committed a part of its transaction, so it is not known what is \
+         applied: run no statement in `once` that commits by itself, and delete the marker in \
+         optimus_once once its effects are undone"
+    )]
+    NoOutput,
+    /// An output of `once` is no JSON that reads back as the same value, such as `Some(())` or a
+    /// number that is not finite; then nothing is applied. Or the output that an earlier attempt
+    /// has stored is none of this type; then the effects of that attempt are applied.
     #[error("the output of `once` does not fit its type: {0}")]
     Output(#[from] serde_json::Error),
 }
@@ -48,6 +78,15 @@ impl Error {
             }
             other => other,
         }
+    }
+
+    /// Returns the error of a statement that only an open transaction with a mark accepts.
+    pub(crate) fn of_mark(problem: sqlx::Error) -> Self {
+        let is_ended = problem.as_database_error().is_some_and(|refused| {
+            // In PostgreSQL a transaction that has failed; in the others the savepoint is gone.
+            refused.code().as_deref() == Some("25P02") || refused.message().contains("optimus_")
+        });
+        if is_ended { Self::Ended } else { Self::Database(problem) }
     }
 
     /// Returns whether a later attempt has taken over.

@@ -17,11 +17,28 @@ const STANDS_MAX: &str = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 
 /// Guards of a handler's writes, for [`Context`].
 pub trait Guard {
-    /// Lets this transaction commit only if no later attempt has passed the same guard. The key
-    /// names what is written, such as an account. Use it if a handler writes in several
-    /// transactions, or over a time in which its worker may lose the lease.
+    /// Lets this transaction commit only if no attempt with a larger fence has passed the same
+    /// guard. Use it if a handler writes in several transactions, or over a time in which its
+    /// worker may lose the lease.
     ///
-    /// The guard is held until the transaction ends, so two attempts never write at once.
+    /// The key names what is written, and belongs to **one task, or to the tasks of one lane**:
+    /// their fences grow in the order in which they write. Tasks that run side by side must not
+    /// share a key, because the one that was claimed first would be refused.
+    ///
+    /// ```
+    /// # use optimus_core::Context;
+    /// # use optimus_sql::{Error, Guard};
+    /// # async fn pay(ctx: Context, pool: sqlx::SqlitePool, order: u64) -> Result<(), Error> {
+    /// let mut tx = pool.begin().await?;
+    /// ctx.guard(&mut tx, &format!("order-{order}")).await?;
+    /// // … write
+    /// tx.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The guard is held until the transaction ends, so two attempts never write at once. In
+    /// PostgreSQL a transaction with a guard may stand still for 60 s; then the database ends it.
     ///
     /// # Errors
     /// [`Error::Stale`] if a later attempt has passed: roll back and stop. [`Error::Task`] for a
@@ -66,7 +83,7 @@ pub(crate) async fn raise<DB: OutboxDb>(
     name: &str,
     fence: i64,
 ) -> Result<i64, Error> {
-    let insert = DB::DIALECT.insert_new("optimus_fence", "name,fence");
+    let insert = DB::DIALECT.insert_or_lock("optimus_fence", "name,fence");
     DB::run(connection, Statement::new(insert).with(name).with(0)).await?;
     let select = Statement::new("SELECT fence FROM optimus_fence WHERE name = ?").with(name);
     let select = select.add(DB::DIALECT.for_update());

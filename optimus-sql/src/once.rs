@@ -5,12 +5,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use optimus_core::{Context, Error as TaskError};
 use serde::{Serialize, de::DeserializeOwned};
-use sqlx::Pool;
+use sqlx::{Pool, Transaction};
 
 use crate::{
-    Error, OutboxDb, Tx,
+    Dialect, Error, OutboxDb, Tx,
+    json_output::to_json,
+    limit,
+    once_parts::Claim,
     statement::{Kind, Statement, Value},
-    transaction::{begin, commit, run},
+    transaction::{check_mark, commit, run},
 };
 
 /// What a handler does in a database, for [`Context`].
@@ -21,7 +24,12 @@ pub trait Once {
     /// nothing, and returns the stored output.
     ///
     /// If the body returns an error, nothing is applied, and the next attempt runs it again.
-    /// Effects outside of the database are not part of this.
+    /// Effects outside of the database are not part of this. A handler with several such
+    /// transactions in one database names them: [`once_part`](Self::once_part).
+    ///
+    /// Another attempt waits while this one is in its body. If the process of this one is frozen,
+    /// PostgreSQL and MySQL end the transaction once it has stood still for 60 s, so no body may
+    /// let its connection rest for longer. SQLite has no such limit.
     ///
     /// ```no_run
     /// # use optimus_core::{BoxError, Context};
@@ -39,9 +47,13 @@ pub trait Once {
     /// ```
     ///
     /// # Errors
-    /// The error of the body. Converted: [`Error::Database`]; [`Error::Stale`] if a marker of this
-    /// attempt may have been purged; [`Error::Task`] in a run of several gathered calls, because
-    /// another run may have other calls.
+    /// The error of the body. Converted: [`Error::Database`]; [`Error::Ended`] if the database has
+    /// ended the transaction before its commit, because the body has passed over an error;
+    /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::SamePart`] if
+    /// this attempt has run `once` already; [`Error::Output`] for an output that JSON can't keep;
+    /// [`Error::NoOutput`] if an earlier attempt was cut off by a statement that commits;
+    /// [`Error::Task`] in a run of several gathered calls, because another run may have other
+    /// calls.
     fn once<'a, DB, T, E, F, Fut>(
         &'a self,
         pool: &'a Pool<DB>,
@@ -108,17 +120,53 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let marker = Marker::of(ctx, part)?;
-    let mut tx = begin(pool).await?;
-    if !marker.insert::<DB>(&mut tx).await? {
-        let stored = marker.output::<DB>(&mut tx).await?;
-        tx.rollback().await.map_err(Error::from)?;
-        return Ok(serde_json::from_str(&stored).map_err(Error::from)?);
+    let claim = Claim::of(ctx, part, pool)?;
+    let (mut tx, mut inserted) = begin_with(&marker, pool).await?;
+    if inserted == Inserted::LacksFloor {
+        limit::roll_back(tx).await?;
+        create_floor(pool, &marker.queue).await?;
+        (tx, inserted) = begin_with(&marker, pool).await?;
     }
-    let (mut tx, returned) = run(tx, body).await?;
-    let output = serde_json::to_string(&returned).map_err(Error::from)?;
-    marker.complete::<DB>(&mut tx, output).await?;
+    if inserted == Inserted::Known {
+        let stored = marker.output::<DB>(&mut tx).await?;
+        limit::roll_back(tx).await?;
+        let stored = stored.ok_or(Error::NoOutput)?;
+        let output = serde_json::from_str(&stored).map_err(Error::from)?;
+        claim.keep();
+        return Ok(output);
+    }
+    let (mut tx, returned) = run(tx, |tx| limit::lift_after(tx, body)).await?;
+    // Nothing borrows the output while this waits: it need not be `Sync`.
+    let output = to_json(&returned).map_err(Error::from);
+    let completed = match output {
+        Ok(output) => marker.complete::<DB>(&mut tx, output).await,
+        Err(problem) => Err(problem),
+    };
+    let (mut tx, ()) = limit::keep(tx, completed).await?;
+    limit::lift::<DB>(&mut tx).await?;
     commit(tx).await?;
+    claim.keep();
     Ok(returned)
+}
+
+/// Begins a transaction, and inserts the marker.
+async fn begin_with<DB: OutboxDb>(
+    marker: &Marker,
+    pool: &Pool<DB>,
+) -> Result<(Transaction<'static, DB>, Inserted), Error> {
+    let mut tx = limit::begin(pool).await?;
+    let inserted = marker.insert::<DB>(&mut tx).await;
+    limit::keep(tx, inserted).await
+}
+
+/// What became of the insert of a marker.
+#[derive(PartialEq, Eq)]
+enum Inserted {
+    New,
+    /// Another attempt has committed it.
+    Known,
+    /// The floor of the queue must be created first.
+    LacksFloor,
 }
 
 /// What shows that a part of a task was applied.
@@ -144,46 +192,61 @@ impl Marker {
         Ok(Self { queue, task, part: part.to_owned(), fence: ctx.fence() })
     }
 
-    /// Inserts the marker; returns whether it is new. If another attempt is about to commit it,
-    /// this waits.
-    async fn insert<DB: OutboxDb>(&self, connection: &mut DB::Connection) -> Result<bool, Error> {
+    /// Inserts the marker. If another attempt is about to commit it, this waits.
+    async fn insert<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Inserted, Error> {
         let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
         let insert = DB::DIALECT.insert_new("optimus_once", "queue,task,part,fence");
         let insert = self.with_key(Statement::new(insert)).with(fence);
         if DB::run(connection, insert).await? == 0 {
-            return Ok(false);
+            return Ok(Inserted::Known);
         }
         // After the insert: a purge that is under way has either raised the floor before this read,
         // or waits for this transaction.
         let select = "SELECT fence FROM optimus_fence WHERE name = ?";
-        let floor = floor_of(&self.queue);
-        let select = Statement::new(select).with(floor).add(DB::DIALECT.for_share());
-        let rows = DB::read(connection, select, &[Kind::Int]).await?;
+        let select = Statement::new(select).with(floor_of(&self.queue));
+        if DB::DIALECT == Dialect::MySql {
+            // To lock a row that is not there is to lock the gap in which guards insert theirs.
+            let found = DB::read(connection, select.clone(), &[Kind::Int]).await?;
+            if found.is_empty() {
+                return Ok(Inserted::LacksFloor);
+            }
+        }
+        let rows = DB::read(connection, select.add(DB::DIALECT.for_share()), &[Kind::Int]).await?;
         let seen = rows.first().map_or(0, |row| u64::try_from(row[0].int()).unwrap_or(0));
         if self.fence <= seen {
             let (name, fence) = (self.queue.clone(), self.fence);
             return Err(Error::Stale { name, fence, seen });
         }
-        Ok(true)
+        Ok(Inserted::New)
     }
 
-    async fn output<DB: OutboxDb>(&self, connection: &mut DB::Connection) -> Result<String, Error> {
+    /// Reads the output that an attempt has stored; none if it was cut off.
+    async fn output<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<String>, Error> {
         let select = "SELECT output FROM optimus_once WHERE queue = ? AND task = ? AND part = ?";
         // A plain read of MySQL would show the database as of the beginning of the transaction.
         let select = self.with_key(Statement::new(select)).add(DB::DIALECT.for_share());
         let rows = DB::read(connection, select, &[Kind::Text]).await?;
         let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-        Ok(row.into_iter().next().and_then(Value::into_text).unwrap_or_default())
+        Ok(row.into_iter().next().and_then(Value::into_text))
     }
 
+    /// Stores the output, if the transaction is still open.
     async fn complete<DB: OutboxDb>(
         &self,
         connection: &mut DB::Connection,
         output: String,
     ) -> Result<(), Error> {
+        check_mark::<DB>(connection).await?;
         let update = "UPDATE optimus_once SET output = ? WHERE queue = ? AND task = ? AND part = ?";
-        DB::run(connection, self.with_key(Statement::new(update).with(output))).await?;
-        Ok(())
+        let update = self.with_key(Statement::new(update).with(output));
+        // Without a marker, a later attempt would apply everything again.
+        if DB::run(connection, update).await? == 1 { Ok(()) } else { Err(Error::Ended) }
     }
 
     fn with_key(&self, statement: Statement) -> Statement {
@@ -194,6 +257,14 @@ impl Marker {
 /// The name of the fence below which the markers of a queue may be purged.
 fn floor_of(queue: &str) -> String {
     format!("@once.{queue}")
+}
+
+/// Creates the floor of a queue, in a transaction of its own, so that nothing stays locked.
+async fn create_floor<DB: OutboxDb>(pool: &Pool<DB>, queue: &str) -> Result<(), Error> {
+    let insert = DB::DIALECT.insert_new("optimus_fence", "name,fence");
+    let insert = Statement::new(insert).with(floor_of(queue)).with(0);
+    DB::run(&mut *pool.acquire().await?, insert).await?;
+    Ok(())
 }
 
 /// The most markers that one transaction of a purge deletes.
@@ -224,7 +295,7 @@ pub async fn purge_once<DB: OutboxDb>(pool: &Pool<DB>, age: Duration) -> Result<
 async fn purge_some<DB: OutboxDb>(pool: &Pool<DB>, age_ms: i64) -> Result<u64, Error> {
     const KINDS: &[Kind] = &[Kind::Text, Kind::Text, Kind::Text, Kind::Int];
     let now = DB::DIALECT.now_ms();
-    let mut tx = begin(pool).await?;
+    let mut tx = limit::begin(pool).await?;
     let select = Statement::new(format!(
         "SELECT queue, task, part, fence FROM optimus_once WHERE at_ms < {now} - ? \
          ORDER BY at_ms LIMIT {PURGED_MAX}"
@@ -245,6 +316,7 @@ async fn purge_some<DB: OutboxDb>(pool: &Pool<DB>, age_ms: i64) -> Result<u64, E
         let delete = row.into_iter().take(3).fold(Statement::new(delete), Statement::with);
         deleted += DB::run(&mut tx, delete).await?;
     }
+    limit::lift::<DB>(&mut tx).await?;
     commit(tx).await?;
     Ok(deleted)
 }

@@ -4,7 +4,7 @@ use optimus_core::{Client, Submission, Submit};
 use sqlx::Transaction;
 
 use crate::{
-    Error, OutboxDb, OutboxRow, Promised,
+    Dialect, Error, OutboxDb, OutboxRow, Promised,
     statement::{Statement, Value},
     wakeup,
 };
@@ -12,6 +12,10 @@ use crate::{
 /// The limits of one insert of many rows.
 const ROWS_MAX: usize = 200;
 const BYTES_MAX: usize = 1024 * 1024;
+
+/// After a deadlock MySQL goes on without a transaction, and would store a call at once. Then it
+/// keeps no savepoint either, so this fails.
+const IS_OPEN: &str = "SAVEPOINT optimus_call; RELEASE SAVEPOINT optimus_call";
 
 /// Types that can be submitted in a transaction: `Call` and `ErasedCall`.
 pub trait PerformInTx: Submit + Sized + Send {
@@ -22,7 +26,8 @@ pub trait PerformInTx: Submit + Sized + Send {
     /// No connection to Redis is needed.
     ///
     /// # Errors
-    /// [`Error::Task`] for a call that can't be submitted, [`Error::Database`].
+    /// [`Error::Task`] for a call that can't be submitted, [`Error::Database`]. [`Error::Ended`]
+    /// in MySQL after a deadlock, which ends the transaction.
     fn perform_in_tx<DB: OutboxDb>(
         self,
         tx: &mut Transaction<'_, DB>,
@@ -69,6 +74,9 @@ pub(crate) async fn insert<DB: OutboxDb>(
     connection: &mut DB::Connection,
     submissions: &[Submission],
 ) -> Result<(), Error> {
+    if DB::DIALECT == Dialect::MySql {
+        DB::run_plain(connection, IS_OPEN).await.map_err(Error::of_mark)?;
+    }
     let mut rows: Vec<OutboxRow<()>> = Vec::new();
     for submission in submissions {
         let row = OutboxRow::of(submission);

@@ -24,11 +24,14 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 /// How often a failure that lasts is logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Submits the calls that transactions have stored, each exactly once, in the order of their
-/// commits.
+/// Submits the calls that transactions have stored, each exactly once. A call that is stored after
+/// the commit of another is submitted after it; calls of transactions that overlap have no order.
 ///
 /// Run it in the application, or beside a worker. Any number of relays may run on one database:
-/// one works, and another takes over within half a second if that one is gone.
+/// one works, and another takes over within half a second if that one is gone. One that is frozen
+/// within its transaction (a few milliseconds of a turn) keeps the outbox for 5 s; then PostgreSQL
+/// or MySQL ends that transaction. The relays that wait log this. SQLite has no such limit: a
+/// process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {

@@ -40,19 +40,17 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Takes a connection out of the pool, and creates the row of the stream.
     pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
         let mut connection = pool.acquire().await?.detach();
-        // A transaction may stand still for 30 s. Without a limit, a frozen process would keep the
+        // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
         let settings = match DB::DIALECT {
             // Before the first ANALYZE, PostgreSQL takes nearly all rows for parked ones, and would
             // sort the whole table for each batch instead of walking along its primary key.
             Dialect::Postgres => {
-                "SET idle_in_transaction_session_timeout = '30s'; \
+                "SET idle_in_transaction_session_timeout = '5s'; \
                  SET enable_seqscan = off; SET enable_bitmapscan = off"
             }
             // Without gaps that are locked, writers never wait for a relay.
-            Dialect::MySql => {
-                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET wait_timeout = 30"
-            }
+            Dialect::MySql => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             Dialect::Sqlite => "",
         };
         if !settings.is_empty() {
@@ -74,15 +72,26 @@ impl<DB: OutboxDb> Stream<DB> {
     }
 
     pub(crate) async fn begin(&mut self) -> Result<(), Error> {
-        Ok(DB::run_plain(&mut self.connection, DB::DIALECT.begin()).await?)
+        // MySQL has no limit for a transaction alone, so the session has it meanwhile. Between its
+        // turns, a relay may wait for Redis.
+        let begin = match DB::DIALECT {
+            Dialect::MySql => "SET wait_timeout = 5; BEGIN",
+            dialect => dialect.begin(),
+        };
+        Ok(DB::run_plain(&mut self.connection, begin).await?)
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), Error> {
-        Ok(DB::run_plain(&mut self.connection, "COMMIT").await?)
+        self.end("COMMIT; SET wait_timeout = 60", "COMMIT").await
     }
 
     pub(crate) async fn roll_back(&mut self) -> Result<(), Error> {
-        Ok(DB::run_plain(&mut self.connection, "ROLLBACK").await?)
+        self.end("ROLLBACK; SET wait_timeout = 60", "ROLLBACK").await
+    }
+
+    async fn end(&mut self, in_mysql: &'static str, elsewhere: &'static str) -> Result<(), Error> {
+        let sql = if DB::DIALECT == Dialect::MySql { in_mysql } else { elsewhere };
+        Ok(DB::run_plain(&mut self.connection, sql).await?)
     }
 
     /// Reads what is noted.

@@ -8,7 +8,12 @@ use std::{
 use optimus_core::Deferral;
 use sqlx::{Pool, Transaction};
 
-use crate::{Error, OutboxDb, perform_in_tx::insert, wakeup};
+use crate::{
+    Dialect, Error, OutboxDb,
+    perform_in_tx::insert,
+    statement::{Kind, Statement, Value},
+    wakeup,
+};
 
 /// Runs a transaction: begins it, runs the body, and commits it. If the body returns an error or
 /// panics, or the future is dropped, it is rolled back.
@@ -21,8 +26,9 @@ use crate::{Error, OutboxDb, perform_in_tx::insert, wakeup};
 /// In SQLite the transaction is immediate, so it never fails because another one has written.
 ///
 /// # Errors
-/// The error of the body. [`Error::Database`], converted, if the transaction could not begin or was
-/// not committed.
+/// The error of the body. Converted: [`Error::Database`] if the transaction could not begin or was
+/// not committed; [`Error::Ended`] if the database has ended it before its commit, because the body
+/// has passed over an error.
 pub async fn transaction<DB, T, E, F, Fut>(pool: &Pool<DB>, body: F) -> Result<T, E>
 where
     DB: OutboxDb,
@@ -30,7 +36,8 @@ where
     F: FnOnce(Tx<DB>) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let (tx, returned) = run(begin(pool).await?, body).await?;
+    let (mut tx, returned) = run(begin_marked(pool).await?, body).await?;
+    check_mark::<DB>(&mut tx).await?;
     commit(tx).await?;
     Ok(returned)
 }
@@ -41,11 +48,24 @@ where
 pub struct Tx<DB: OutboxDb> {
     /// It is there until this value is dropped.
     tx: Option<Transaction<'static, DB>>,
-    home: Home<DB>,
+    home: Arc<Mutex<Option<Transaction<'static, DB>>>>,
 }
 
 /// Where the transaction is after its body.
-type Home<DB> = Arc<Mutex<Option<Transaction<'static, DB>>>>;
+pub(crate) struct Home<DB: OutboxDb>(Arc<Mutex<Option<Transaction<'static, DB>>>>);
+
+impl<DB: OutboxDb> Home<DB> {
+    /// Takes the transaction, if the body has dropped it.
+    pub(crate) fn take(&self) -> Option<Transaction<'static, DB>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<DB: OutboxDb> Tx<DB> {
+    pub(crate) fn home(&self) -> Home<DB> {
+        Home(self.home.clone())
+    }
+}
 
 impl<DB: OutboxDb> Deref for Tx<DB> {
     type Target = Transaction<'static, DB>;
@@ -74,6 +94,29 @@ pub(crate) async fn begin<DB: OutboxDb>(
     Ok(pool.begin_with(DB::DIALECT.begin()).await?)
 }
 
+/// Begins the transaction of a body, with a mark for [`check_mark`].
+async fn begin_marked<DB: OutboxDb>(pool: &Pool<DB>) -> Result<Transaction<'static, DB>, Error> {
+    Ok(pool.begin_with(DB::DIALECT.begin_marked()).await?)
+}
+
+/// Refuses to commit a transaction that the database has ended. It does not say so at the commit:
+/// PostgreSQL answers with a rollback, and MySQL commits what came after the end.
+pub(crate) async fn check_mark<DB: OutboxDb>(connection: &mut DB::Connection) -> Result<(), Error> {
+    let sql = DB::DIALECT.read_mark();
+    if DB::DIALECT != Dialect::Postgres {
+        let marked = DB::run_plain(connection, sql).await.map_err(Error::of_mark);
+        if matches!(marked, Err(Error::Ended)) && DB::DIALECT == Dialect::Sqlite {
+            // A rollback outside of a transaction fails, and sqlx would keep counting it as open.
+            DB::run_plain(connection, "BEGIN").await?;
+        }
+        return marked;
+    }
+    let rows = DB::read(connection, Statement::new(sql), &[Kind::Text]).await;
+    let rows = rows.map_err(Error::of_mark)?;
+    let is_open = rows.first().is_some_and(|row| row[0] == Value::from("open"));
+    if is_open { Ok(()) } else { Err(Error::Ended) }
+}
+
 /// Runs the body, and then stores the calls that it has deferred.
 pub(crate) async fn run<DB, T, E, F, Fut>(
     tx: Transaction<'static, DB>,
@@ -85,14 +128,14 @@ where
     F: FnOnce(Tx<DB>) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let home = Home::default();
-    let body = body(Tx { tx: Some(tx), home: home.clone() });
+    let tx = Tx { tx: Some(tx), home: Arc::default() };
+    let home = tx.home();
+    let body = body(tx);
     let (returned, calls) = match Deferral::begin() {
         Some(deferral) => (deferral.within(body).await?, deferral.take()),
         None => (body.await?, Vec::new()),
     };
-    let tx = home.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut tx = tx.ok_or(Error::TakenOut)?;
+    let mut tx = home.take().ok_or(Error::TakenOut)?;
     if !calls.is_empty() {
         insert::<DB>(&mut tx, &calls).await?;
     }

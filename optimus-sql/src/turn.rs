@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::{
     Error, OutboxDb,
     advance::{Advanced, Loaded, Plan, advance},
-    calls::{StoredCall, read_calls},
+    calls::{StoredCall, read_noted_calls},
     floor::Floor,
     noted::{Noted, Share},
     push::{Pushed, Pusher},
@@ -99,8 +99,13 @@ impl<DB: OutboxDb> Turner<DB> {
                 found
             }
         };
-        if let Some(newer) = self.load(stream, &noted).await? {
-            return Ok(Turn::Stuck(newer));
+        match self.load(stream, &noted).await? {
+            Read::All => {}
+            Read::Newer(why) => return Ok(Turn::Stuck(why)),
+            Read::Damaged(rows) => {
+                let plan = set_aside(&noted, &rows);
+                return self.go_on(stream, noted, plan, None).await;
+            }
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
         let has_ended = plan.kept.len() < noted.shares.len();
@@ -161,26 +166,46 @@ impl<DB: OutboxDb> Turner<DB> {
         }
     }
 
-    /// Reads the calls of shares that another relay has noted. Returns why they can't be read by
-    /// this program.
-    async fn load(
-        &mut self,
-        stream: &mut Stream<DB>,
-        noted: &Noted,
-    ) -> Result<Option<String>, Error> {
+    /// Reads the calls of shares that another relay has noted.
+    async fn load(&mut self, stream: &mut Stream<DB>, noted: &Noted) -> Result<Read, Error> {
+        let mut damaged = Vec::new();
         for share in &noted.shares {
             if self.loaded.contains_key(&share.queue) {
                 continue;
             }
             let rows = stream.rows_of(&share.seqs).await?;
-            let calls = read_calls(self.pusher.client(), rows);
+            let calls = read_noted_calls(rows);
             if let Some(newer) = calls.newer {
-                return Ok(Some(newer));
+                return Ok(Read::Newer(newer));
             }
             self.loaded.insert(share.queue.clone(), calls.good);
+            damaged.extend(calls.bad);
         }
-        Ok(None)
+        Ok(if damaged.is_empty() { Read::All } else { Read::Damaged(damaged) })
     }
+}
+
+/// What became of the rows of shares that another relay has noted.
+enum Read {
+    All,
+    /// A newer program has stored one of them.
+    Newer(String),
+    /// Some were damaged since they were noted.
+    Damaged(Vec<(i64, String)>),
+}
+
+/// Puts damaged rows of noted shares aside. The others are sent only after this is committed:
+/// otherwise a relay that finds the rows repaired would take them for submitted.
+fn set_aside(noted: &Noted, damaged: &[(i64, String)]) -> Plan {
+    let is_whole = |seq: &i64| !damaged.iter().any(|(bad, _)| bad == seq);
+    let rest = |share: &Share| {
+        let seqs = share.seqs.iter().copied().filter(is_whole).collect();
+        Share { seqs, ..share.clone() }
+    };
+    let kept = noted.shares.iter().map(rest).filter(|share| !share.seqs.is_empty()).collect();
+    let note = "a relay has noted it before, so the task may be submitted";
+    let parked = damaged.iter().map(|(seq, why)| (*seq, format!("{why}; {note}"))).collect();
+    Plan { kept, parked, ..Plan::default() }
 }
 
 /// Sends all shares at once. Returns what is to be done about them, and why some wait.
@@ -196,7 +221,9 @@ async fn push_all(pusher: &Pusher, loaded: &Loaded, noted: &Noted) -> (Plan, Opt
         match pushed {
             Pushed::Done(refused) => {
                 let is_refused = |seq: &i64| refused.iter().any(|(bad, _)| bad == seq);
-                plan.done.extend(share.seqs.iter().filter(|seq| !is_refused(seq)));
+                // Nothing but what was sent: other rows of the share are gone.
+                let sent = calls.iter().map(|stored| stored.seq);
+                plan.done.extend(sent.filter(|seq| !is_refused(seq)));
                 plan.parked.extend(refused);
             }
             Pushed::Wait(why) => {

@@ -121,18 +121,14 @@ impl Posts {
 
     /// Sends the heartbeats that are due, in one write.
     async fn beat(&mut self) {
-        let now = Instant::now();
+        let (now, patience) = (Instant::now(), self.patience());
         let due = |member: &&mut Member| member.next_at <= now && !member.has_left;
         let members: Vec<&mut Member> = self.members.iter_mut().filter(due).collect();
         if members.is_empty() {
             return;
         }
         let calls = members.iter().map(|member| member.hold_call(&self.broker)).collect();
-        let lease = self.shared.config.lease;
-        // The work must end in time, also while Redis does not answer.
-        let ends = members.iter().filter_map(|member| member.lease_ends()).min();
-        let within = ends.map_or(lease, |at| at.saturating_duration_since(now)).min(lease / 2);
-        let answers = timeout(within.max(CALL_LEAST), self.broker.run_all(calls)).await;
+        let answers = timeout(patience, self.broker.run_all(calls)).await;
         let Ok(answers) = answers else {
             self.broker.reconnect();
             let late = BrokerError::Unknown("Redis did not answer in time".into());
@@ -152,7 +148,8 @@ impl Posts {
             }
         }
         if has_worked && !self.is_announced {
-            self.announce().await;
+            // Otherwise after a later heartbeat.
+            drop(timeout(self.patience(), self.announce()).await);
         }
     }
 
@@ -163,6 +160,22 @@ impl Posts {
             is_announced &= self.broker.announce_roster(member.roster()).await.is_ok();
         }
         self.is_announced = is_announced;
+    }
+
+    /// Returns how long a call may take. The work must end with the lease, also while Redis does not
+    /// answer.
+    fn patience(&self) -> Duration {
+        let (now, lease) = (Instant::now(), self.shared.config.lease);
+        let ends = self.members.iter().filter_map(Member::lease_ends).min();
+        let within = ends.map_or(lease, |at| at.saturating_duration_since(now));
+        within.min(lease / 2).max(CALL_LEAST)
+    }
+
+    /// Gives back what it can in time.
+    async fn give_back_in_time(&mut self) {
+        if timeout(self.patience(), self.give_back()).await.is_err() {
+            self.broker.reconnect();
+        }
     }
 
     fn count(&self) {
@@ -180,12 +193,12 @@ impl Role for Posts {
             return FOREVER;
         }
         self.begin_end();
-        self.give_back().await;
+        self.give_back_in_time().await;
         self.beat().await;
         for member in &mut self.members {
             member.check();
         }
-        self.give_back().await;
+        self.give_back_in_time().await;
         self.count();
         let next = self.members.iter().map(Member::next_check).min();
         let rest = next.map_or(FOREVER, |at| at.saturating_duration_since(Instant::now()));

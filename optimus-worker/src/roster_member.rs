@@ -147,14 +147,14 @@ impl Member {
     /// Returns the heartbeat.
     pub(crate) fn hold_call(&self, broker: &Broker) -> ScriptCall {
         let shown = self.held.shown();
-        let is_memory = broker.endpoint().is_memory();
+        let keeps_everything = broker.endpoint().keeps_everything();
         let hold = Hold {
             worker: self.worker(),
             lease: self.lease(),
             asked: self.sharded.options().shards,
             heard: self.held.heard(),
             shown: &shown,
-            quiet: if is_memory { Duration::ZERO } else { self.lease() },
+            quiet: if keeps_everything { Duration::ZERO } else { self.lease() },
             is_leaving: self.is_leaving,
             description: &self.shared.description,
         };

@@ -17,6 +17,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-worker", &["optimus-tasks-core"]),
     ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
     ("optimus-tasks-sql", &["optimus-tasks-core"]),
+    ("optimus-tasks-cli", &["optimus-tasks-core"]),
     ("optimus-transactions", &[]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (

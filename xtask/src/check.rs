@@ -24,13 +24,14 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The published packages, in the order of publication.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 8] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
     "optimus-tasks-core",
     "optimus-tasks-worker",
     "optimus-tasks-dispenser",
     "optimus-tasks",
+    "optimus-tasks-cli",
     "optimus-tasks-sql",
 ];
 

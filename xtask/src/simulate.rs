@@ -5,7 +5,7 @@ use crate::cargo::{cargo, release_program, run};
 
 pub(crate) const COMMAND: Command = Command {
     name: "simulate",
-    usage: "simulate [--seed S] [--calls N] [--loud] | simulate --sweep",
+    usage: "simulate [--sources] [--seed S] [--calls N] [--loud] | simulate --sweep",
     about: "Run random users, workers and faults for 10,000,000 script calls, or one fault at \
             every place.",
     run: |args| if args == ["--sweep"] { sweep() } else { seeds(&args) }.map(|()| true),

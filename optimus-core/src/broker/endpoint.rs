@@ -164,6 +164,16 @@ impl Endpoint {
         !matches!(self, Self::Server(..))
     }
 
+    /// Returns whether the store keeps what it has acknowledged for as long as anybody uses it. In
+    /// a simulation, a store of this process plays a server.
+    pub fn keeps_everything(&self) -> bool {
+        #[cfg(feature = "simulation")]
+        if crate::platform::is_simulated() {
+            return false;
+        }
+        self.is_memory()
+    }
+
     /// Connects once. A connection for blocking commands has no response timeout.
     pub(super) async fn connect(
         &self,

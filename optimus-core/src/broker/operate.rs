@@ -1,5 +1,5 @@
-//! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: the calls of operators and the
-//! janitor.
+//! `cancel`, `requeue`, `run_now`, `delete`, `pause`, `purge`, `retire`: the calls of operators and
+//! the janitor.
 
 use std::time::Duration;
 
@@ -112,6 +112,25 @@ impl Broker {
     pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<bool, BrokerError> {
         let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
         Ok(!self.run_surely(call).await?.is_empty())
+    }
+
+    /// Makes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue due now. Returns for each, in
+    /// order, the state of a task that is neither delayed nor in retry.
+    pub async fn run_now(
+        &self,
+        queue: &QueueName,
+        ids: &[&TaskId],
+    ) -> Result<Vec<Option<TaskState>>, BrokerError> {
+        let mut call = self.call(&scripts::RUN_NOW, queue, "");
+        for id in ids {
+            call.push_id(id);
+        }
+        let words = self.run_surely(call).await?.next_texts(ids.len())?;
+        let read = |word: &String| match word.as_str() {
+            "due" => Ok(None),
+            word => state(word).map(Some),
+        };
+        words.iter().map(read).collect()
     }
 
     /// Removes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue with all their data.

@@ -224,6 +224,12 @@ scripts! {
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
     ];
+    RUN_NOW = "run_now": [
+        "script_version", "clock", "key_of", "task_header", "wakeup", "due_next", "gather",
+        "lane_find", "gate_class", "gate_find", "task_find", "task_standings", "worker_holders",
+    ] [
+        "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "wake",
+    ];
     APPLY = "apply": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "ready", "due_next", "key_as_table", "end_mark", "after", "after_post", "after_input",

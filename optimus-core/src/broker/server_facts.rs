@@ -26,6 +26,17 @@ pub struct ServerFacts {
     pub is_replica: Option<bool>,
     /// How many replicas receive the server's writes.
     pub replicas: Option<u32>,
+    /// The bytes of memory that the server uses.
+    pub used_memory: Option<u64>,
+    /// The bytes that it may use; 0 if there is no limit.
+    pub maxmemory: Option<u64>,
+    /// The bytes of memory of its machine.
+    pub system_memory: Option<u64>,
+    /// Whether its last write to the append-only file has failed; it then refuses writes.
+    pub is_append_failing: Option<bool>,
+    /// Whether its last snapshot has failed; it then refuses writes, unless
+    /// `stop-writes-on-bgsave-error` is off.
+    pub is_snapshot_failing: Option<bool>,
 }
 
 /// The oldest version that has every command of the scripts.
@@ -127,9 +138,13 @@ impl fmt::Display for ServerFacts {
 }
 
 impl Broker {
-    /// Returns whether the server answers.
+    /// Returns whether the server answers. It also answers if its disk is full and it refuses all
+    /// writes, and `PING` with them: then it can still be read, and says why it refuses.
     pub async fn ping(&self) -> Result<(), BrokerError> {
-        self.read_one(get(&["PING"])).await.map(drop)
+        match self.read_one(get(&["PING"])).await {
+            Err(BrokerError::NotDone(why)) if why.starts_with("MISCONF") => Ok(()),
+            answer => answer.map(drop),
+        }
     }
 
     /// Reads the settings; those that the server denies stay unknown.
@@ -142,6 +157,8 @@ impl Broker {
         });
         let mut next = || answers.next().expect("an answer for each command");
         let info = next()?.and_then(text).unwrap_or_default();
+        let number = |name| line_of(&info, name).and_then(|number| number.parse().ok());
+        let is_failing = |name| line_of(&info, name).map(|status| status != "ok");
         Ok(ServerFacts {
             version: line_of(&info, "redis_version:"),
             bits: line_of(&info, "arch_bits:").and_then(|bits| bits.parse().ok()),
@@ -151,6 +168,11 @@ impl Broker {
             save: next()?.and_then(second),
             is_replica: line_of(&info, "role:").map(|role| role == "slave"),
             replicas: line_of(&info, "connected_slaves:").and_then(|count| count.parse().ok()),
+            used_memory: number("used_memory:"),
+            maxmemory: number("maxmemory:"),
+            system_memory: number("total_system_memory:"),
+            is_append_failing: is_failing("aof_last_write_status:"),
+            is_snapshot_failing: is_failing("rdb_last_bgsave_status:"),
         })
     }
 }

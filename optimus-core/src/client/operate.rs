@@ -197,7 +197,7 @@ impl Client {
 
     /// Applies a verb to many tasks, [`BATCH_MAX`] of a queue per call. Returns for each, in order,
     /// whether the verb itself was done, and the queues with effects for a relay.
-    async fn each(
+    pub(super) async fn each(
         &self,
         verb: Verb,
         ids: &[TaskId],
@@ -277,6 +277,15 @@ impl Client {
                 };
                 (done.into_iter().map(answer).collect(), posted)
             }
+            Verb::RunNow => {
+                let answer = |left| match left {
+                    None => Ok(true),
+                    Some(TaskState::Ready | TaskState::Working) => Ok(false),
+                    Some(state) => Err(state),
+                };
+                let left = broker.run_now(queue, ids).await?;
+                (left.into_iter().map(answer).collect(), false)
+            }
         })
     }
 }
@@ -285,7 +294,7 @@ impl Client {
 const ANSWER: fn(bool) -> QueueAnswer =
     |was_used| if was_used { QueueAnswer::Known } else { QueueAnswer::Unknown };
 
-fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
+pub(super) fn of_queue(verb: &str, queue: &QueueName, problem: BrokerError) -> Error {
     match problem {
         BrokerError::Unknown(why) => {
             Error::unknown_operation(format!("{verb} of queue {queue}"), Vec::new(), why)
@@ -307,9 +316,10 @@ pub(super) fn of_lane(queue: &QueueName, key: &str, problem: BrokerError) -> Err
 
 /// A verb that one script applies to many tasks.
 #[derive(Clone, Copy)]
-enum Verb {
+pub(super) enum Verb {
     Cancel,
     Delete,
+    RunNow,
 }
 
 impl Verb {
@@ -317,6 +327,7 @@ impl Verb {
         match self {
             Self::Cancel => "cancel",
             Self::Delete => "delete",
+            Self::RunNow => "run_now",
         }
     }
 

@@ -8,7 +8,8 @@
 //! [`cases`] repeats this from seeds and shrinks failing runs; [`reach`] counts which cases
 //! occurred. [`flows`] does the same with limits, groups and gathered calls, for what users see.
 //!
-//! [`dispenser`] does the same with the calls of a dispenser.
+//! [`dispenser`] does the same with the calls of a dispenser, and [`schedules`] with those of
+//! schedules.
 //!
 //! `OPTIMUS_MODEL_CASES`, `_STEPS` and `_SEED` replace the short default, and `cargo xtask model`
 //! does long runs.
@@ -34,6 +35,7 @@ mod reached_cases;
 mod reference;
 mod run;
 mod scenario;
+mod schedules;
 mod send;
 mod shrink;
 mod side;
@@ -81,4 +83,17 @@ async fn a_dispenser_of_the_embedded_store_and_its_model_never_differ() {
 #[tokio::test]
 async fn a_dispenser_of_redis_and_its_model_never_differ() {
     dispenser::run(Bench::own_redis().await, 10, 300).await;
+}
+
+#[tokio::test]
+async fn schedules_of_the_embedded_store_and_their_model_never_differ() {
+    let seen = schedules::run(Bench::embedded(), 40, 300).await;
+    for answer in ["stored", "overlap", "missed", "taken", "stale", "early"] {
+        assert!(seen.contains_key(answer), "no tick has the answer {answer}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn schedules_of_redis_and_their_model_never_differ() {
+    schedules::run(Bench::own_redis().await, 6, 300).await;
 }

@@ -85,6 +85,7 @@ mod release;
 mod renew;
 mod requeue;
 mod retire;
+mod run_now;
 mod schedule;
 mod schedule_race;
 mod schedule_read;

@@ -14,32 +14,11 @@ use optimus_core::{
     Missed, Overlap, QueueName, Schedule, TaskRecord, TickOutcome,
     broker::{Broker, BrokerError, DueSchedule, Refusal, Step, StepKind, Ticked},
 };
+use optimus_testkit::ZONES;
 use redis::cmd;
 
 use crate::{acts::refusal, bench::Bench, jobs::job, world_schedules::put};
 
-const ZONES: [&str; 20] = [
-    "UTC",
-    "Asia/Shanghai",
-    "Asia/Kolkata",
-    "Asia/Kathmandu",
-    "Europe/Berlin",
-    "Europe/London",
-    "Europe/Dublin",
-    "Africa/Casablanca",
-    "Africa/Cairo",
-    "Asia/Beirut",
-    "America/New_York",
-    "America/St_Johns",
-    "America/Havana",
-    "America/Santiago",
-    "America/Asuncion",
-    "America/Nuuk",
-    "Australia/Lord_Howe",
-    "Pacific/Auckland",
-    "Pacific/Chatham",
-    "Antarctica/Troll",
-];
 const WORKERS: usize = 10;
 const MINUTE_MS: u64 = 60_000;
 /// How many days the test walks over; 730 have 190,000 instants. Without it, 30.

@@ -88,6 +88,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "gathered no more",
         ],
     ),
+    ("run_now", &["delayed", "retry", "ready", "working", "dead", "a success"]),
     (
         "delete",
         &[

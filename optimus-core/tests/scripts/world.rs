@@ -219,6 +219,7 @@ impl World {
             }
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await.map(drop),
+            "run_now" => broker.run_now(queue, &[self.id_in(situation)]).await.map(drop),
             "delete" => broker.delete_all(queue, &[self.id_in(situation)]).await.map(drop),
             "pause" | "limit" | "resize" | "acquire" | "repay" => {
                 self.limit_in(bench, script, situation).await

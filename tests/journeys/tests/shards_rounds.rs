@@ -16,7 +16,7 @@ use common::{
     one_thread::OneThreadWorker,
     rounds::{Rounds, idle, sharded},
 };
-use optimus_core::{Round, Sharded, Walk};
+use optimus_core::{Round, Sharded, Walk, WorkerId};
 use optimus_testkit::{RedisServer, Signal, eventually};
 use tokio::time::Instant;
 
@@ -124,6 +124,23 @@ fn spinning() -> Sharded {
     })
 }
 
+/// Waits until the member that is not this one has asked for posts, and has asked twice more after
+/// a whole lease. If the other lease was not renewed, the post is that member's then.
+async fn asks_twice_after_a_lease(bench: &Bench, name: &str, holder: &WorkerId) {
+    let (mut raw, mut ends) = (bench.raw().await, BTreeSet::<u64>::new());
+    let key = bench.key(&format!("@shards.{name}"), "workers");
+    let lease_ms = u64::try_from(LEASE.as_millis()).unwrap();
+    eventually("the other member asks twice after a lease", WITHIN, async || {
+        let members = raw.run(&format!("ZRANGE {key} 0 -1 WITHSCORES")).await;
+        let other = members.chunks_exact(2).find(|row| row[0] != holder.as_str().as_bytes());
+        // Each time that a member asks, its lease has another end.
+        ends.extend(other.and_then(|row| String::from_utf8_lossy(&row[1]).parse::<u64>().ok()));
+        let first = ends.first().copied().unwrap_or(u64::MAX);
+        ends.iter().filter(|end| **end >= first.saturating_add(lease_ms)).count() >= 2
+    })
+    .await;
+}
+
 on_both! {
     async fn a_pass_ends_and_an_operator_begins_the_next(bench: Bench) {
         let rounds = Rounds::default().of("one");
@@ -228,7 +245,8 @@ async fn a_round_that_keeps_its_thread_does_not_cost_the_shard() {
     let before = bench.client.shards("spinning").look().await.unwrap();
     let other = Stages::default();
     let second = bench.start(serving().data(other.clone()));
-    tokio::time::sleep(LEASE * 2).await;
+    let holder = before.shards[0].holder.as_ref().unwrap().worker.clone();
+    asks_twice_after_a_lease(&bench, "spinning", &holder).await;
     let after = bench.client.shards("spinning").look().await.unwrap();
     let fence = |seen: &optimus_core::ShardsDetails| seen.shards[0].holder.as_ref().unwrap().fence;
     assert_eq!((fence(&before), other.began.hits()), (fence(&after), 0));

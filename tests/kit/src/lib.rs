@@ -10,7 +10,7 @@
 //! [`FaultProxy`] stands between a client and a server and causes network faults. A
 //! [`PostgresServer`] and a [`MariaDbServer`] are private databases. A [`TlsServer`]
 //! speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a long run, and
-//! its checker. A [`Mutant`] is a deliberate bug that tests must notice.
+//! its checker. A [`Mutant`] is a deliberate bug that tests must notice. [`ZONES`] are time zones.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -28,6 +28,7 @@ mod pipe;
 mod server;
 mod shared;
 mod sql_server;
+mod zones;
 
 #[cfg(feature = "async")]
 mod admin;
@@ -60,6 +61,7 @@ pub use pipe::hanging_file;
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
 pub use sql_server::{MariaDbServer, PostgresServer, find_mariadb, find_postgres};
+pub use zones::ZONES;
 
 #[cfg(feature = "async")]
 pub use each_event::{EachEvent, LogEvent};

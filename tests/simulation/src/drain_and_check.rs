@@ -20,6 +20,7 @@ use crate::nemesis::Nemesis;
 use crate::network::Network;
 use crate::queues::ALL;
 use crate::relay;
+use crate::sources::{Sources, remove_schedules};
 use crate::sweep::release_all;
 use crate::user::Shared;
 use crate::world::{LEASE, Member, Setup, World};
@@ -42,6 +43,7 @@ const HELPER: Setup = Setup {
     knows_all: true,
     lease: LEASE,
     serves: ALL,
+    sources: Sources::Nothing,
 };
 
 /// Removes all faults and waits until no task is left. Complains if tasks remain. Workers that may
@@ -70,6 +72,8 @@ pub async fn drain(
         release(client.broker(), world.queues.names(), &network.journal).await;
     }
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
+    // Otherwise they submit tasks for ever.
+    remove_schedules(&client, world.queues.names()).await;
     let mut helper = world.worker(HELPER);
     let begun = Instant::now();
     let deadline = begun + DRAINS_WITHIN;

@@ -9,6 +9,9 @@
 //! operates on them,
 //! according to the [`load`] of the run, a [`nemesis`] causes harm, and [`drain_and_check`] removes
 //! faults, drains the queues and checks the run. With flows, there must be no [`leftovers`].
+//! [`tick_journal`], [`post_journal`] and [`item_journal`] record schedules, rosters and
+//! dispensers, and [`run_sources`] runs schedules and shards from a seed, with the tasks of
+//! [`sources`].
 //! [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
 //! [`sweep`] causes one fault at each place of short scenes.
 //!
@@ -25,20 +28,28 @@ mod flow_limits;
 pub mod flow_tasks;
 pub mod gathered;
 pub mod hostile;
+pub mod item_journal;
 pub mod journal;
 pub mod leftovers;
 pub mod load;
+mod local_clock;
 pub mod nemesis;
 pub mod network;
+pub mod post_journal;
 pub mod process_gate;
 pub mod queues;
 mod relay;
 pub mod run;
+mod run_schedules;
+mod run_shards;
+pub mod run_sources;
 pub mod script_coverage;
 pub mod script_probe;
+pub mod sources;
 pub mod sweep;
 pub mod tally;
 pub mod tasks;
+pub mod tick_journal;
 pub mod trace;
 pub mod user;
 pub mod world;

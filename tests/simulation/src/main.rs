@@ -10,6 +10,7 @@ use std::{env, process, thread};
 
 use anyhow::{Context as _, bail};
 use optimus_simulation::run::{Outcome, Voice, run};
+use optimus_simulation::run_sources::run_sources;
 use optimus_simulation::tally::Tally;
 
 const CALLS: u64 = 10_000_000;
@@ -25,6 +26,8 @@ struct Options {
     seed: u64,
     calls: u64,
     voice: Voice,
+    /// What a seed runs, and the option that chooses it.
+    run: (fn(u64, Voice) -> Outcome, &'static str),
 }
 
 /// The sum of the results of all threads.
@@ -63,9 +66,9 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let outcome = watched(seed, || run(seed, options.voice));
+                    let outcome = watched(options, seed);
                     let mut sum = sum.lock().expect("no thread panics while it holds the sum");
-                    sum.add(outcome);
+                    sum.add(options, outcome);
                     sum.print_progress(begun);
                     if sum.tally.script_calls >= options.calls {
                         return;
@@ -79,30 +82,31 @@ fn run_all(options: &Options, begun: Instant) -> Sum {
 
 /// Ends the whole program if a run does not end. Virtual time stops while a task is busy, so a run
 /// with a busy loop never ends.
-fn watched<T>(seed: u64, work: impl FnOnce() -> T) -> T {
+fn watched(options: &Options, seed: u64) -> Outcome {
     let (ended, waits) = mpsc::channel::<()>();
+    let replay = replay(options, seed);
     let watch = thread::spawn(move || {
         if waits.recv_timeout(ENDS_WITHIN) == Err(RecvTimeoutError::Timeout) {
-            println!("VIOLATION a busy loop stops virtual time\n  {}", replay(seed));
+            println!("VIOLATION a busy loop stops virtual time\n  {replay}");
             process::exit(1);
         }
     });
-    let output = work();
+    let outcome = (options.run.0)(seed, options.voice);
     drop(ended);
     drop(watch.join());
-    output
+    outcome
 }
 
-fn replay(seed: u64) -> String {
-    format!("cargo xtask simulate --seed {seed} --calls 1")
+fn replay(options: &Options, seed: u64) -> String {
+    format!("cargo xtask simulate {}--seed {seed} --calls 1", options.run.1)
 }
 
 impl Sum {
-    fn add(&mut self, outcome: Outcome) {
+    fn add(&mut self, options: &Options, outcome: Outcome) {
         self.seeds += 1;
         self.tally.merge(outcome.tally);
         for wrong in outcome.wrong {
-            println!("VIOLATION {wrong}\n  {}", replay(outcome.seed));
+            println!("VIOLATION {wrong}\n  {}", replay(options, outcome.seed));
             self.violations += 1;
         }
     }
@@ -122,13 +126,13 @@ fn rate(tally: &Tally, took: Duration) -> f64 {
     tally.script_calls as f64 / took.as_secs_f64()
 }
 
-/// Reads the options `--seed S`, `--calls N` and `--loud`.
+/// Reads the options `--seed S`, `--calls N`, `--sources` and `--loud`.
 fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Options> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Every run explores other seeds, unless a seed is given. The distance between such seeds is
     // large.
     let seed = since_epoch.as_secs() * 1_000_000;
-    let mut options = Options { seed, calls: CALLS, voice: Voice::Quiet };
+    let mut options = Options { seed, calls: CALLS, voice: Voice::Quiet, run: (run, "") };
     while let Some(arg) = args.next() {
         let mut number = || -> anyhow::Result<u64> {
             let value = args.next().with_context(|| format!("{arg} needs a number"))?;
@@ -137,8 +141,11 @@ fn read(mut args: impl Iterator<Item = String>) -> anyhow::Result<Options> {
         match arg.as_str() {
             "--seed" => options.seed = number()?,
             "--calls" => options.calls = number()?,
+            "--sources" => options.run = (run_sources, "--sources "),
             "--loud" => options.voice = Voice::Loud,
-            _ => bail!("unknown argument {arg:?}; there are --seed S, --calls N and --loud"),
+            _ => bail!(
+                "unknown argument {arg:?}; there are --sources, --seed S, --calls N and --loud"
+            ),
         }
     }
     Ok(options)

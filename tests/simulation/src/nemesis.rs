@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::queues::ALL;
+use crate::sources::Sources;
 use crate::world::{Member, Setup, World};
 
 /// The slots of a worker. Most workers have few, so that tasks compete for slots.
@@ -66,6 +67,16 @@ impl Nemesis {
         self.leaving.retain(|member| !member.main.is_finished());
     }
 
+    /// Starts new workers with this setup from now on.
+    pub(crate) fn deploy(&mut self, setup: Setup) {
+        self.plan.setup = Some(setup);
+    }
+
+    /// Does no more harm.
+    pub(crate) fn be_calm(&mut self) {
+        self.plan.rarity = 0;
+    }
+
     /// Returns the running workers, and the setup of each.
     pub fn processes(&self) -> impl Iterator<Item = (u32, Setup)> {
         let running = self.processes.iter().filter(|member| !member.main.is_finished());
@@ -83,6 +94,7 @@ impl Nemesis {
             knows_all: random.bool(),
             lease: Duration::from_secs([1, 2, 2, 6][random.usize(..4)]),
             serves: if random.u8(..4) == 0 { some } else { ALL },
+            sources: Sources::Nothing,
         }
     }
 

@@ -23,6 +23,7 @@ use crate::journal::Journal;
 use crate::network::Network;
 use crate::process_gate::ProcessGate;
 use crate::queues::{ALL, Queues};
+use crate::sources::{Sources, Ticked};
 use crate::tasks::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
 
 /// The prefix of all keys.
@@ -83,6 +84,8 @@ pub struct Setup {
     pub lease: Duration,
     /// The queues that the worker serves, as bits.
     pub serves: u64,
+    /// The schedule or the sharded function in the code of the worker.
+    pub sources: Sources,
 }
 
 impl Setup {
@@ -90,12 +93,18 @@ impl Setup {
     /// task.
     pub fn of(concurrency: usize) -> Self {
         let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
-        Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL }
+        let sources = Sources::Nothing;
+        Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL, sources }
     }
 }
 
 /// Runs a future on one thread and on virtual time. All random numbers come from the seed.
 pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
+    simulate_at(START_MS, seed, run)
+}
+
+/// The same, but the run begins at that time, in ms since the epoch.
+pub fn simulate_at<T>(start_ms: u64, seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
     be_quiet_about_panics();
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -104,15 +113,15 @@ pub fn simulate<T>(seed: u64, run: impl AsyncFnOnce(World) -> T) -> T {
         .expect("a runtime without threads can be built");
     runtime.block_on(async {
         let origin = Instant::now();
-        let time_of_day = move || UNIX_EPOCH + Duration::from_millis(START_MS) + origin.elapsed();
+        let time_of_day = move || UNIX_EPOCH + Duration::from_millis(start_ms) + origin.elapsed();
         platform::simulate(seed, time_of_day);
-        run(World::new()).await
+        run(World::new(start_ms)).await
     })
 }
 
 impl World {
-    fn new() -> Self {
-        let time = VirtualTime::starting_at(START_MS);
+    fn new(start_ms: u64) -> Self {
+        let time = VirtualTime::starting_at(start_ms);
         let store = Store::new(time.clock());
         let network = Network::new(store, time, Arc::new(Journal::new()));
         let name = WORLDS.fetch_add(1, Ordering::Relaxed);
@@ -184,6 +193,11 @@ impl World {
         }
     }
 
+    /// Asks all workers to end.
+    pub(crate) fn ask_all_to_end(&self) {
+        self.stops().values().for_each(CancellationToken::cancel);
+    }
+
     /// Starts a worker process.
     pub fn worker(self: &Arc<Self>, setup: Setup) -> Member {
         let (process, stop) = (self.next_process(), CancellationToken::new());
@@ -208,11 +222,13 @@ impl World {
                     .task_type::<Total>()
                     .task_type::<Gathered>()
                     .task_type::<Hostile>()
+                    .task_type::<Ticked>()
                     .data(Unclonable)
                     .data(desk);
                 if setup.knows_all {
                     builder = builder.task_type::<Rare>();
                 }
+                builder = setup.sources.add_to(builder);
                 let asked = async {
                     stopped.cancelled().await;
                     world.network.journal.now_ns()

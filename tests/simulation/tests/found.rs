@@ -12,6 +12,7 @@ use optimus_simulation::{
     exchange_fault::{Fault, Refusal},
     fault_plan::{Exchange, Fair, FaultPlan, NoHeartbeats},
     queues::queue,
+    sources::{ROUNDS, SHARDS, Sources},
     tasks::{Kind, Work},
     world::{LEASE, Setup, World, simulate},
 };
@@ -41,6 +42,15 @@ struct DiesWoken;
 impl FaultPlan for DiesWoken {
     fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
         (exchange.verb == "BLPOP").then_some(Fault::DiesAfter)
+    }
+}
+
+/// A plan in which each answer to a post that is given back takes two leases.
+struct SlowToGiveBack;
+
+impl FaultPlan for SlowToGiveBack {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        (exchange.verb == "yield").then_some(Fault::Delayed(2 * LEASE))
     }
 }
 
@@ -194,4 +204,31 @@ fn a_fault_of_a_wait_that_began_earlier_does_not_occur_after_all_faults() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(world.network.is_alive(worker.process));
     });
+}
+
+#[test]
+fn a_worker_that_waits_while_it_gives_a_shard_back_ends_the_others_with_its_lease() {
+    let calls = calls_of(async |world| {
+        world.network.set_fault_plan(SlowToGiveBack);
+        let setup = Setup { sources: Sources::Shards, ..Setup::of(1) };
+        let members = [world.worker(setup), world.worker(setup)];
+        let client = world.client(0).await.unwrap();
+        let posts = &world.network.posts;
+        let is_worked_on = |index: u16| posts.stays().iter().any(|stay| stay.index == index);
+        while !(0..SHARDS).all(is_worked_on) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for index in 0..SHARDS {
+            client.shards(ROUNDS).pause(index).await.unwrap();
+            tokio::time::sleep(3 * LEASE).await;
+            client.shards(ROUNDS).resume().await.unwrap();
+        }
+        tokio::time::sleep(3 * LEASE).await;
+        assert_eq!(world.network.wrong(), [""; 0], "a shard has one worker");
+        for member in members {
+            member.stop.cancel();
+            member.main.await.unwrap().unwrap();
+        }
+    });
+    assert!(calls > 100, "{calls}");
 }

@@ -1,8 +1,11 @@
 //! Tests some seeds. `cargo xtask simulate` runs many.
 
 use optimus_simulation::run::{Voice, run};
+use optimus_simulation::run_sources::run_sources;
 
 const SEEDS: std::ops::Range<u64> = 0..24;
+/// Runs of schedules and of shards, in turn.
+const SOURCES: std::ops::Range<u64> = 0..10;
 
 #[test]
 fn no_promise_is_broken() {
@@ -23,4 +26,24 @@ fn a_seed_with_all_its_faults_runs_the_same_twice() {
         assert_eq!(first.trace, again.trace, "{seed}");
         assert_eq!(first.tally.script_calls, again.tally.script_calls, "{seed}");
     }
+}
+
+fn of_sources(seeds: impl Iterator<Item = u64>) {
+    for seed in seeds {
+        let outcome = run_sources(seed, Voice::Quiet);
+        let again = "cargo xtask simulate --sources --calls 1 --seed";
+        assert_eq!(outcome.wrong, [""; 0], "{again} {seed}");
+        let calls = outcome.tally.script_calls;
+        assert!(calls > 500, "seed {seed}: {calls}");
+    }
+}
+
+#[test]
+fn each_instant_of_a_schedule_is_taken_once() {
+    of_sources(SOURCES.step_by(2));
+}
+
+#[test]
+fn each_shard_has_one_worker() {
+    of_sources(SOURCES.skip(1).step_by(2));
 }

@@ -18,9 +18,12 @@ use tokio_util::sync::CancellationToken;
 use crate::drain_and_check::check_structure;
 use crate::exchange_fault::{Fault, Silence};
 use crate::fault_plan::{Exchange, Fair, FaultPlan, Latency};
+use crate::item_journal::ItemJournal;
 use crate::journal::Journal;
+use crate::post_journal::PostJournal;
 use crate::script_probe::Probe;
 use crate::tally::Tally;
+use crate::tick_journal::TickJournal;
 use crate::trace::Trace;
 
 /// The number of copies of the store that are kept for a rollback.
@@ -32,7 +35,15 @@ pub struct Network {
     pub(crate) time: Arc<VirtualTime>,
     /// The changing part of the network.
     pub journal: Arc<Journal>,
+    /// The instants of schedules.
+    pub ticks: TickJournal,
+    /// Who works on which post.
+    pub posts: PostJournal,
+    /// The items of dispensers.
+    pub items: ItemJournal,
     pub(crate) probe: Probe,
+    /// The store without keys.
+    empty: Snapshot,
     state: Mutex<State>,
 }
 
@@ -115,7 +126,17 @@ impl Network {
             wrong: Vec::new(),
             verbs: verbs.collect(),
         };
-        Arc::new(Self { store, time, journal, probe, state: Mutex::new(state) })
+        Arc::new(Self {
+            empty: store.snapshot(),
+            store,
+            time,
+            journal,
+            ticks: TickJournal::default(),
+            posts: PostJournal::default(),
+            items: ItemJournal::default(),
+            probe,
+            state: Mutex::new(state),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -287,6 +308,10 @@ impl Network {
                 let every = state.check_every;
                 is_script(command) && every > 0 && state.tally.script_calls.is_multiple_of(every)
             };
+            let now_ns = self.journal.now_ns();
+            if let Some(wrong) = self.ticks.observe(now_ns, verb, command, &answer) {
+                self.complain(wrong);
+            }
             if is_check_due {
                 check_structure(self);
             }

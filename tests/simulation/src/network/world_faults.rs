@@ -8,6 +8,9 @@ use tokio::time::Instant;
 
 use super::{Cut, Network};
 
+/// How long two members may hold one post after a failover, and after the clock was set forward.
+const OVERLAP: Duration = Duration::from_secs(6);
+
 impl Network {
     /// Ends a process as kill -9 does: none of its commands reaches the store again.
     pub fn kill(&self, process: u32) {
@@ -23,6 +26,7 @@ impl Network {
         state.tally.deaths += 1;
         drop(state);
         self.journal.write(0, What::Killed { victim: process });
+        self.posts.end_all_of(self.journal.now_ns(), process);
         if let Some(since) = asked {
             self.journal.write(0, What::Left { worker: process, since });
         }
@@ -43,9 +47,31 @@ impl Network {
         let reset = std::mem::take(&mut state.reset);
         drop(state);
         self.store.restore(copy);
+        self.ticks.lose_since(since);
+        self.excuse_overlaps();
         self.journal.write(0, What::Rollback { since });
         self.journal.write(0, What::Outage { since: self.journal.now_ns(), of: None });
         reset.cancel();
+    }
+
+    /// Removes all keys, as `FLUSHALL` does.
+    pub fn flush(&self) {
+        let at_us = self.time.now_us();
+        let mut state = self.state();
+        state.trace.note(at_us, 0, "flushed");
+        if let Some(copies) = &mut state.copies {
+            copies.clear();
+        }
+        drop(state);
+        self.store.restore(self.empty.clone());
+        self.ticks.lose_since(0);
+        self.journal.write(0, What::Rollback { since: 0 });
+    }
+
+    /// For a while, two members may hold one post.
+    fn excuse_overlaps(&self) {
+        let overlap = u64::try_from(OVERLAP.as_nanos()).unwrap_or(u64::MAX);
+        self.posts.excuse_until(self.journal.now_ns() + overlap);
     }
 
     /// Drops every exchange of that process, or of all processes, for this time.
@@ -89,6 +115,10 @@ impl Network {
         state.tally.clock_steps += 1;
         state.clock_ms += by_ms;
         self.time.set_by_ms(by_ms);
+        drop(state);
+        if by_ms > 0 {
+            self.excuse_overlaps();
+        }
         self.journal.write(0, What::ClockSet { since: now_ns, by_ms });
         // This change makes all leases shorter.
         let since = now_ns.saturating_sub(by_ms.max(0).unsigned_abs() * 1_000_000);

@@ -71,7 +71,12 @@ impl<'a> Hand<'a> {
     }
 
     pub(super) async fn complete(&self, run: &[Lease]) {
-        let report = |lease: &Lease| Completion {
+        self.complete_as(run, |_| {}).await;
+    }
+
+    /// Completes tasks that have other options than the usual ones.
+    pub(super) async fn complete_as(&self, run: &[Lease], change: impl Fn(&mut Completion)) {
+        let usual = |lease: &Lease| Completion {
             lease: lease.clone(),
             task: "work",
             biz_id: None,
@@ -84,7 +89,8 @@ impl<'a> Hand<'a> {
             result: None,
             has_sides: self.tried.contains(&lease.id),
         };
-        let reports: Vec<_> = run.iter().map(report).collect();
+        let mut reports: Vec<_> = run.iter().map(usual).collect();
+        reports.iter_mut().for_each(change);
         if !reports.is_empty() {
             let call = self.broker.complete_call(&self.queue, &self.worker, &reports);
             drop(self.broker.report(call).await);

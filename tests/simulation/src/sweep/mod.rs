@@ -4,6 +4,8 @@
 mod actor;
 mod after;
 mod calls;
+mod clock_back;
+mod dispenses;
 mod gathers;
 mod groups;
 mod hand;
@@ -13,12 +15,15 @@ mod limits;
 mod one_by_one;
 mod operates;
 mod scene;
+mod schedules;
+mod schedules_by_hand;
+mod shards;
 mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 pub use self::actor::Actor;
 pub use self::calls::fail_each_call;
@@ -103,7 +108,8 @@ fn run_scene(scene: Scene, fault_plan: impl FaultPlan + 'static, voice: Voice) -
 /// Runs the scene to its end. Returns the number of exchanges of the scene itself.
 async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
     let (workers, grace, knows_all) = (scene.workers(), Duration::ZERO, scene.knows_all());
-    let setup = Setup { grace, knows_all, ..Setup::of(4) };
+    let sources = scene.sources();
+    let setup = Setup { grace, knows_all, sources, ..Setup::of(4) };
     let plan =
         Plan { workers, setup: Some(setup), fails_over: false, sets_clock: false, rarity: 0 };
     let mut nemesis = Nemesis::new(world.clone(), plan, fastrand::Rng::with_seed(SEED));
@@ -127,6 +133,12 @@ async fn perform(scene: Scene, world: &Arc<World>) -> u64 {
     // A task that waits for a stop request receives it here.
     let helper = drain(world, (&shared, Load::Plain), (&mut nemesis, |_| false)).await;
     dismiss(world, &mut nemesis, helper).await;
+    // The scene may have died before it could end a worker that it has started.
+    let begun = Instant::now();
+    while !world.network.posts.open().is_empty() && begun.elapsed() < 4 * LEASE {
+        world.ask_all_to_end();
+        sleep(Duration::from_millis(100)).await;
+    }
     check_run(world).await;
     scene.check(world);
     exchanges

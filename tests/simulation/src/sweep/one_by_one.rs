@@ -1,6 +1,7 @@
 //! Calls of one task and of several, of tasks of lanes and with limits, in a queue that only the
 //! scene serves. Each such call has a path of its own through the scripts.
 
+use optimus_core::broker::Completion;
 use optimus_core::{
     After, Call, Error, Lane, Limit, Prerequisite, Rate, Submission, Submit, TaskLimit,
 };
@@ -13,7 +14,10 @@ use super::steps::ms;
 use crate::tasks::{Kind, Work};
 
 /// A call, and what changes its submission.
-struct Changed(Call<Work>, Box<dyn FnOnce(Submission) -> Submission + Send>);
+pub(super) struct Changed(
+    pub(super) Call<Work>,
+    pub(super) Box<dyn FnOnce(Submission) -> Submission + Send>,
+);
 
 impl Submit for Changed {
     type Output = u64;
@@ -27,7 +31,7 @@ fn in_lane(key: &'static str) -> impl Fn(Call<Work>) -> Changed {
     move |call| Changed(call, Box::new(move |task: Submission| task.in_lane(Lane::new(key))))
 }
 
-fn limited(limit: Limit) -> impl Fn(Call<Work>) -> Changed {
+pub(super) fn limited(limit: Limit) -> impl Fn(Call<Work>) -> Changed {
     move |call| {
         let limit = TaskLimit { gate: named("one"), limit };
         Changed(call, Box::new(move |task: Submission| task.limited_by(vec![limit])))
@@ -36,7 +40,7 @@ fn limited(limit: Limit) -> impl Fn(Call<Work>) -> Changed {
 
 impl Hand<'_> {
     /// Claims and completes as many tasks at once, until none is left.
-    async fn work(&mut self, at_once: usize) {
+    pub(super) async fn work(&mut self, at_once: usize) {
         for _ in 0..9 {
             let leases = self.claim(at_once).await;
             if leases.is_empty() {
@@ -53,6 +57,8 @@ pub(super) async fn one_by_one(actor: &Actor) {
     lanes_in_one_call(&mut hand).await;
     others_wait(&mut hand).await;
     limits(&mut hand).await;
+    remembered(&mut hand).await;
+    of_another(&mut hand).await;
     for _ in 0..4 {
         sleep(ms(1_500)).await;
         hand.work(9).await;
@@ -111,4 +117,29 @@ async fn limits(hand: &mut Hand<'_>) {
     hand.submit(|call| call).await;
     hand.work(1).await;
     hand.complete(&kept).await;
+}
+
+/// Successes that later submits find, by id and by biz id.
+async fn remembered(hand: &mut Hand<'_>) {
+    for _ in 0..2 {
+        hand.submit(|call| call.biz_id("kept").outcome_ttl(LONG)).await;
+    }
+    let kept = hand.claim(1).await;
+    let with_outcome = |report: &mut Completion| {
+        report.biz_id = Some("kept".into());
+        report.outcome_ttl = Some(LONG);
+    };
+    hand.complete_as(&kept, with_outcome).await;
+}
+
+/// A call of several reports, one of which has no lease any more.
+async fn of_another(hand: &mut Hand<'_>) {
+    for _ in 0..2 {
+        hand.submit(|call| call).await;
+    }
+    let own = hand.claim(2).await;
+    if let Some(first) = own.first() {
+        hand.complete(&[first.clone()]).await;
+        hand.complete(&own).await;
+    }
 }

@@ -7,9 +7,11 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, gathers, groups, inspects, lanes, limits, one_by_one};
+use super::{after, clock_back, dispenses, gathers, groups, inspects, lanes, limits, one_by_one};
+use super::{schedules, schedules_by_hand, shards};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
+use crate::sources::Sources;
 use crate::tasks::{Kind, Rare, Work};
 use crate::world::{LEASE, World};
 
@@ -88,11 +90,21 @@ pub enum Scene {
     Gathers,
     /// Tasks of lanes and with limits, for a worker that handles one at a time, or several at once.
     OneByOne,
+    /// Schedules: of code, over a deploy, and made at run time.
+    Schedules,
+    /// Schedules whose calls the scene makes itself, with every option.
+    SchedulesByHand,
+    /// Shards of workers that come and go, while an operator changes them.
+    Shards,
+    /// A dispenser with several assignees, and a rebuild.
+    Dispenses,
+    /// Gates, runs and permits while the clock is set back.
+    ClockBack,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 41] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -129,6 +141,11 @@ impl Scene {
         Self::Groups,
         Self::Gathers,
         Self::OneByOne,
+        Self::Schedules,
+        Self::SchedulesByHand,
+        Self::Shards,
+        Self::Dispenses,
+        Self::ClockBack,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -136,7 +153,7 @@ impl Scene {
         match self {
             // A store that loses a fence, and whose clock is set backward, would give the fence
             // again.
-            Self::Clock => !matches!(fault, Fault::RolledBack { .. }),
+            Self::Clock | Self::ClockBack => !matches!(fault, Fault::RolledBack { .. }),
             // A submit that arrives a year late opens a ledger that its client does not know.
             Self::Purge => !matches!(fault, Fault::Late(_)),
             _ => true,
@@ -146,6 +163,15 @@ impl Scene {
     /// Returns whether the workers know every task.
     pub(super) fn knows_all(self) -> bool {
         self != Self::Misfit
+    }
+
+    /// Returns what the workers have in their code.
+    pub(super) fn sources(self) -> Sources {
+        match self {
+            Self::Schedules => Sources::Release(1),
+            Self::Shards => Sources::Shards,
+            _ => Sources::Nothing,
+        }
     }
 
     /// Returns whether each task runs only once without faults.
@@ -163,6 +189,7 @@ impl Scene {
         match self {
             Self::Queues => Queues::of(&[1, 1, 100]),
             Self::After | Self::Groups => Queues::of(&[1, 1, 1]),
+            Self::Schedules => Queues::of(&[1, 1]),
             _ => Queues::default(),
         }
     }
@@ -213,6 +240,11 @@ impl Scene {
             Self::Groups => groups::groups(&actor).await,
             Self::Gathers => gathers::gathers(&actor).await,
             Self::OneByOne => one_by_one::one_by_one(&actor).await,
+            Self::Schedules => schedules::schedules(&actor).await,
+            Self::SchedulesByHand => schedules_by_hand::schedules(&actor).await,
+            Self::Shards => shards::shards(&actor).await,
+            Self::Dispenses => dispenses::dispenses(&actor).await,
+            Self::ClockBack => clock_back::clock_back(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;
@@ -229,6 +261,15 @@ impl Scene {
         }
         if self == Self::After {
             after::check(world);
+        }
+        if self == Self::Dispenses {
+            dispenses::check(world);
+        }
+        if self == Self::Schedules {
+            schedules::check(world);
+        }
+        if self == Self::Shards {
+            shards::check(world);
         }
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };

@@ -3,8 +3,13 @@
 
 mod databases;
 mod faults;
+mod frozen;
+mod guards;
 mod once;
+mod once_outputs;
 mod outbox;
+mod rolled_back;
 mod setup;
 mod speed;
 mod storm;
+mod unreadable;

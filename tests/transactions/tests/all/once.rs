@@ -31,30 +31,30 @@ crate::on_each_database! {
 }
 
 /// An attempt of a task.
-fn attempt(id: &TaskId, fence: u64) -> Context {
+pub fn attempt(id: &TaskId, fence: u64) -> Context {
     let deadline = Instant::now() + SOON;
     let facts = AttemptFacts { fence, ..AttemptFacts::first(id.clone(), deadline) };
     Context::new(facts, Arc::new(Data::new()))
 }
 
-fn task() -> TaskId {
+pub fn task() -> TaskId {
     TaskId::new("default".parse().unwrap())
 }
 
-const TABLE: &str = "CREATE TABLE effects (n bigint NOT NULL)";
+pub const TABLE: &str = "CREATE TABLE effects (n bigint NOT NULL)";
 
-async fn effects<DB: TestDb>(setup: &Setup<DB>) -> i64 {
+pub async fn effects<DB: TestDb>(setup: &Setup<DB>) -> i64 {
     DB::number(&setup.pool, "SELECT COUNT(*) FROM effects").await
 }
 
 /// Adds an effect in the transaction.
-async fn effect<DB: TestDb>(tx: &mut Transaction<'static, DB>) -> Result<i64, Error> {
+pub async fn effect<DB: TestDb>(tx: &mut Transaction<'static, DB>) -> Result<i64, Error> {
     DB::run_plain(tx, "INSERT INTO effects VALUES (1)").await?;
     Ok(7)
 }
 
 /// A body that only adds an effect.
-async fn add_effect<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
+pub async fn add_effect<DB: TestDb>(mut tx: Tx<DB>) -> Result<i64, Error> {
     effect(&mut tx).await
 }
 
@@ -88,8 +88,10 @@ async fn a_body_that_fails_leaves_nothing<DB: TestDb>(setup: Setup<DB>) {
 
 async fn parts_of_a_handler_are_applied_once_each<DB: TestDb>(setup: Setup<DB>) {
     setup.sql(TABLE).await;
-    let ctx = attempt(&task(), 1);
-    for _ in 0..2 {
+    let id = task();
+    let ctx = attempt(&id, 3);
+    for fence in 1..3 {
+        let ctx = attempt(&id, fence);
         for part in ["reserve", "pay"] {
             let done: Result<i64, Error> = ctx.once_part(part, &setup.pool, add_effect).await;
             done.unwrap();

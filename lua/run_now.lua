@@ -1,0 +1,56 @@
+-- run_now: Delayed | Retry → due now, by an operator; up to 128 at once
+--
+-- The next claim moves the tasks on, as it does with all that are due: to the ready list, or to the
+-- end of their lanes. So a task waits for its lane and its limits nevertheless. A task that is due
+-- already stays as it is. Each task is decided separately.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · ids…
+-- REPLY  OK, then for each: `due`, or the state of a task that is neither delayed nor in retry
+-- REFUSE NEWER with the required number
+
+local meta, tasks, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, workers, success, wake = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
+local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+  cancelled = cancelled, workers = workers, success = success }
+
+-- Checks.
+local facts = redis.call('HMGET', meta, 'needs', 'due')
+local needs, hint = facts[1], facts[2]
+if needs and tonumber(needs) > NEEDS_KNOWN then
+  return { 'NEWER', needs }
+end
+redis.call('LLEN', wake)
+local states, open = standings_of(keys, asked)
+local holders = holders_of(meta, workers, open)
+local reply, early = { 'OK' }, { delayed = {}, retry = {} }
+for i, id in ipairs(asked) do
+  local state = states[id]
+  if early[state] then
+    if tonumber(redis.call('ZSCORE', keys[state], id)) > now then
+      early[state][id] = true
+    end
+    state = 'due'
+  elseif holders[id] then
+    state = 'working'
+  elseif not state then
+    local is_waiting = is_blocked(keys, id) or waits_at_gate(keys, id)
+    state = is_waiting and 'blocked' or 'ready'
+  end
+  reply[i + 1] = state
+end
+
+-- Writes.
+redis.call('ZREM', delayed, '')
+local is_any_early = false
+for state, ids in pairs(early) do
+  for id in pairs(ids) do
+    redis.call('ZADD', keys[state], 'XX', whole(now), id)
+    is_any_early = true
+  end
+end
+if is_any_early then
+  due_at_latest(meta, wake, hint, now)
+end
+return reply

@@ -1,0 +1,99 @@
+//! The command line: what all commands share, and the tree of commands.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{
+    command::{
+        completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
+        doctor::Doctor, flow::FlowCommand, group::GroupCommand, lane::LaneCommand,
+        limit::LimitCommand, man::Man, queue::QueueCommand, schedule::ScheduleCommand,
+        search::Search, shard::ShardCommand, task::TaskCommand, worker::WorkerCommand,
+    },
+    failure::EXITS,
+};
+
+/// Look at an Optimus system, and operate it.
+#[derive(Debug, Parser)]
+#[command(name = "optimus", version, after_help = EXITS, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What all commands share.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// The store, such as `redis://127.0.0.1/` [default: `OPTIMUS_URL`, else `REDIS_URL`]. Put
+    /// a URL with a password into the variable: other users of the machine see command lines.
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The prefix of all keys [default: `OPTIMUS_NAMESPACE`, else `optimus`].
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Print JSON: one object, or one line for each row. Errors are JSON, too, on stderr.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Do what would be asked about. Needed without a terminal.
+    #[arg(long, short = 'y', global = true)]
+    pub(crate) yes: bool,
+    /// Why you pause something, for people who see the pause later.
+    #[arg(long, global = true, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// When to use colours. `NO_COLOR` turns them off, too.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal.
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Queues: what waits in them, and pauses.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Tasks: list, look, explain, retry, cancel, delete.
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Dead tasks, in bulk: retry, delete, export.
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// Workers, and what they run.
+    #[command(subcommand)]
+    Worker(WorkerCommand),
+    /// Lanes in which tasks wait, and their widths.
+    #[command(subcommand)]
+    Lane(LaneCommand),
+    /// Limits and pauses of queues, task names, lanes and named limits.
+    #[command(subcommand)]
+    Limit(LimitCommand),
+    /// Schedules: cron and intervals.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
+    /// Shards of `#[sharded]` functions.
+    #[command(subcommand)]
+    Shard(ShardCommand),
+    /// Dispensers, which hand out items to people.
+    #[command(subcommand)]
+    Dispenser(DispenserCommand),
+    /// Groups of tasks that end together.
+    #[command(subcommand)]
+    Group(GroupCommand),
+    /// Flows: what a task waits for, and what that waits for.
+    #[command(subcommand)]
+    Flow(FlowCommand),
+    Search(Search),
+    Doctor(Doctor),
+    Dev(Dev),
+    Completions(Completions),
+    Man(Man),
+}

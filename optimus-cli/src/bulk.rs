@@ -1,0 +1,119 @@
+//! Changes many tasks, in paced batches: [`Act`], [`change`].
+
+use std::io::{self, IsTerminal, Write};
+
+use optimus_core::{CancelAnswer, DeleteAnswer, Error, RunNowAnswer, TaskId};
+
+use crate::{
+    failure::Failure,
+    output::{Out, text},
+    pace::{BATCH, Pace},
+    session::Session,
+    tally::{Fate, Tally},
+};
+
+/// What is done with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    Retry,
+    Cancel,
+    Delete,
+    RunNow,
+}
+
+impl Act {
+    /// What was done, for the tally.
+    pub(crate) fn done(self) -> &'static str {
+        match self {
+            Self::Retry => "requeued",
+            Self::Cancel => "cancelled",
+            Self::Delete => "deleted",
+            Self::RunNow => "due now",
+        }
+    }
+}
+
+/// Changes these tasks. If Redis goes away, the others are left.
+pub(crate) async fn change(
+    session: &Session<'_>,
+    act: Act,
+    ids: &[TaskId],
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let progress = Progress::new(ids.len(), session.out);
+    let (begun, before) = (std::time::Instant::now(), tally.seen());
+    for (number, batch) in ids.chunks(BATCH).enumerate() {
+        let pace = Pace::begin();
+        for (id, fate) in batch.iter().zip(ask(session, act, batch).await) {
+            tally.add(id, fate);
+        }
+        if tally.is_stopped() {
+            let asked = ids.len().min((number + 1) * BATCH);
+            tally.leave(ids.len() - asked);
+            break;
+        }
+        progress.show(tally.seen() - before, begun.elapsed());
+        if (number + 1) * BATCH < ids.len() {
+            pace.rest().await;
+        }
+    }
+    progress.clear();
+    Ok(())
+}
+
+async fn ask(session: &Session<'_>, act: Act, ids: &[TaskId]) -> Vec<Result<Fate, Error>> {
+    let (client, ids) = (&session.client, ids.iter().cloned());
+    match act {
+        Act::Retry => {
+            let answers = client.requeue_all(ids).await;
+            answers.into_iter().map(|answer| answer.map(|()| Fate::Done)).collect()
+        }
+        Act::Cancel => {
+            let fate = |answer| match answer {
+                CancelAnswer::AskedToStop => Fate::AskedToStop,
+                _ => Fate::Done,
+            };
+            client.cancel_all(ids).await.into_iter().map(|answer| answer.map(fate)).collect()
+        }
+        Act::Delete => {
+            let fate = |answer| match answer {
+                DeleteAnswer::NothingThere => Fate::Gone,
+                _ => Fate::Done,
+            };
+            client.delete_all(ids).await.into_iter().map(|answer| answer.map(fate)).collect()
+        }
+        Act::RunNow => {
+            let fate = |_: RunNowAnswer| Fate::Done;
+            client.run_now_all(ids).await.into_iter().map(|answer| answer.map(fate)).collect()
+        }
+    }
+}
+
+/// A line that says how far it is, on a terminal.
+struct Progress {
+    of: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(of: usize, out: &Out) -> Self {
+        Self { of, is_shown: of > BATCH && !out.is_json() && io::stderr().is_terminal() }
+    }
+
+    fn show(&self, done: u64, since: std::time::Duration) {
+        if !self.is_shown {
+            return;
+        }
+        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = text::number(done * 1_000 / ms);
+        let of = text::number(self.of as u64);
+        // A terminal that can't be written to needs no progress.
+        let _ = write!(io::stderr(), "\r\u{1b}[K{} of {of} · {rate}/s", text::number(done));
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}

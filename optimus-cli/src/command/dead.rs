@@ -1,0 +1,141 @@
+//! `optimus dead`: dead tasks, in bulk.
+
+use clap::{Args, Subcommand};
+use optimus_core::{PAGE_MAX, QueueName, TaskState};
+
+use super::task_row::TaskRecordRow;
+use crate::{
+    bulk::{self, Act},
+    consent::expect,
+    failure::{Exit, Failure},
+    output::{Out, text},
+    page::{self, Filter},
+    session::Session,
+    tally::Tally,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// List dead tasks, the latest of each queue first.
+    List {
+        #[command(flatten)]
+        which: Which,
+        /// How many tasks to list.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
+    /// Put dead tasks back in the ready list, with new attempts. They are counted and shown first.
+    Retry {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        sure: Sure,
+    },
+    /// Delete dead tasks. They are counted and shown first. This can't be undone.
+    Delete {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        sure: Sure,
+    },
+    /// Print dead tasks with their arguments and errors, one JSON object in each line.
+    Export {
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which dead tasks are meant.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The queues [default: all].
+    #[arg(value_name = "QUEUE")]
+    queues: Vec<QueueName>,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sure {
+    /// Refuse if there is another number of tasks than this.
+    #[arg(long, value_name = "N")]
+    expect: Option<u64>,
+}
+
+pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        DeadCommand::List { which, limit } => list(session, &which, limit).await,
+        DeadCommand::Retry { which, sure } => change(session, Act::Retry, &which, sure).await,
+        DeadCommand::Delete { which, sure } => change(session, Act::Delete, &which, sure).await,
+        DeadCommand::Export { which } => export(session, &which).await,
+    }
+}
+
+async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit, Failure> {
+    let (now, mut rows) = (session.now().await?, Vec::new());
+    let mut is_more = false;
+    for queue in session.queues(&which.queues).await? {
+        let mut after = None;
+        while rows.len() < limit {
+            let page =
+                session.inspector().list(&queue, TaskState::Dead, after.as_ref(), PAGE_MAX).await?;
+            let taken = page.rows.iter().filter(|row| which.filter.takes(row, now));
+            rows.extend(taken.map(TaskRecordRow::of));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        is_more |= after.is_some() || rows.len() > limit;
+        rows.truncate(limit);
+    }
+    session.out.rows(&rows, now, "No task is dead.")?;
+    if is_more {
+        session
+            .out
+            .hint(&format!("the first {}; --limit shows more", text::count(limit as u64, "task")));
+    }
+    Ok(Exit::Done)
+}
+
+async fn change(
+    session: &Session<'_>,
+    act: Act,
+    which: &Which,
+    sure: Sure,
+) -> Result<Exit, Failure> {
+    let queues = session.queues(&which.queues).await?;
+    let mut found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
+    expect(sure.expect, found.count())?;
+    let mut tally = Tally::default();
+    if found.ids.is_empty() {
+        tally.print(session.out, act.done())?;
+        return Ok(Exit::Done);
+    }
+    session.out.hint(&found.summary());
+    let count = text::count(found.count(), "task");
+    session.consent.ask(&match act {
+        Act::Delete => format!("Delete {count}, forever?"),
+        _ => format!("Retry {count}? They get new attempts."),
+    })?;
+    // Lists begin with the latest, and those that wait longest come first here.
+    found.ids.reverse();
+    tally.more = !found.is_whole;
+    bulk::change(session, act, &found.ids, &mut tally).await?;
+    tally.print(session.out, act.done())
+}
+
+async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {
+    let queues = session.queues(&which.queues).await?;
+    let found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
+    for id in &found.ids {
+        if let Some(task) = session.inspector().get(id).await? {
+            Out::line_of_json(&super::task_show::exported(&task))?;
+        }
+    }
+    if found.is_whole {
+        return Ok(Exit::Done);
+    }
+    session.out.warn(&format!("only the first {}", text::count(found.count(), "task")));
+    Ok(Exit::Partly)
+}

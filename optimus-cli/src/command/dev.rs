@@ -1,0 +1,128 @@
+//! `optimus dev`: a private Redis server.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::{
+    arguments::Global,
+    failure::{Exit, Failure},
+    output::Out,
+    private_redis::PrivateRedis,
+};
+
+/// Run a private Redis server until Ctrl-C, or for the time of a command.
+///
+/// The server listens on the loopback interface alone. It needs `redis-server` or `valkey-server`
+/// in `PATH`, and no configuration.
+#[derive(Debug, Args)]
+pub(crate) struct Dev {
+    /// The port [default: a free one].
+    #[arg(long)]
+    port: Option<u16>,
+    /// Keep the tasks in this directory [default: in memory, until the server ends].
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
+    /// Run this command with `OPTIMUS_URL` set, and end with it: `optimus dev -- cargo run`.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Failure> {
+    if global.url.is_some() {
+        return Err(Failure::usage("--url names another store; `dev` starts its own"));
+    }
+    let mut server = PrivateRedis::start(dev.port, dev.keep.as_deref()).await?;
+    let Some((program, arguments)) = dev.command.split_first() else {
+        let object = json!({ "url": server.url, "pid": server.pid() });
+        out.done(&object, &format!("OPTIMUS_URL={}", server.url))?;
+        out.hint("Ctrl-C ends the server");
+        tokio::select! {
+            biased;
+            () = asked_to_end() => {}
+            ended = server.ended() => {
+                let status = ended.map(|status| status.to_string());
+                let status = status.unwrap_or_else(|problem| problem.to_string());
+                return Err(Failure::new(format!("the server has ended by itself: {status}")));
+            }
+        }
+        server.stop().await;
+        return Ok(Exit::Done);
+    };
+    out.hint(&format!("OPTIMUS_URL={}", server.url));
+    let mut command = Command::new(program);
+    command.args(arguments).env("OPTIMUS_URL", &server.url);
+    if let Some(namespace) = &global.namespace {
+        command.env("OPTIMUS_NAMESPACE", namespace);
+    }
+    let code = run_beside(command, &mut server).await;
+    server.stop().await;
+    let code = code.map_err(|problem| {
+        Failure::not_found(format!("{} can't be run: {problem}", program.to_string_lossy()))
+    })?;
+    // The command's own exit code is the answer.
+    std::process::exit(code)
+}
+
+/// Runs a command to its end, and returns its exit code. Ctrl-C reaches it without our help.
+async fn run_beside(mut command: Command, server: &mut PrivateRedis) -> std::io::Result<i32> {
+    let mut child = command.spawn()?;
+    let mut is_server_there = true;
+    loop {
+        tokio::select! {
+            biased;
+            status = child.wait() => return Ok(code_of(status?)),
+            () = asked_to_end() => forward(&child),
+            _ = server.ended(), if is_server_there => is_server_there = false,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
+}
+
+#[cfg(not(unix))]
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or(1)
+}
+
+/// Asks the command to end, which a signal to this process alone has not reached.
+#[cfg(unix)]
+fn forward(child: &tokio::process::Child) {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+        // A command that has just ended needs no signal.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+#[cfg(not(unix))]
+fn forward(_: &tokio::process::Child) {}
+
+/// Waits for Ctrl-C or for the signal of a supervisor.
+#[cfg(unix)]
+async fn asked_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    ) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() {
+    let _ = tokio::signal::ctrl_c().await;
+}

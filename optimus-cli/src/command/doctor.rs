@@ -1,0 +1,43 @@
+//! `optimus doctor`: what may be wrong with a system.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::{
+    doctor::{self, Level},
+    failure::{Exit, Failure},
+    output::paint::Tone,
+    parse,
+    session::Session,
+};
+
+/// Check what often goes wrong, in Redis and in the queues.
+///
+/// Redis: its version, its settings, its memory, its disk and its clock. Queues: whether they are
+/// served, paused or late, and whether workers know their tasks and schedules. Exits with 8 if
+/// something needs a look.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Warn if the first ready task of a queue is older than this.
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "5m")]
+    late: Duration,
+    /// Print only what needs a look.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) async fn run(options: &Doctor, session: &Session<'_>) -> Result<Exit, Failure> {
+    let mut findings = doctor::server::check(session).await?;
+    findings.extend(doctor::queues::check(session, options.late).await?);
+    let is_bad = findings.iter().any(|finding| finding.level == Level::Warning);
+    if options.quiet {
+        findings.retain(|finding| finding.level == Level::Warning);
+    }
+    session.out.labelled(&findings, |finding| match finding.level {
+        Level::Ok => (Tone::Good, "ok", &finding.text),
+        Level::Note => (Tone::Plain, "note", &finding.text),
+        Level::Warning => (Tone::Warning, "warning", &finding.text),
+    })?;
+    Ok(if is_bad { Exit::Warned } else { Exit::Done })
+}

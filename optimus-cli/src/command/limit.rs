@@ -1,0 +1,210 @@
+//! `optimus limit`: limits and pauses of queues, task names, lanes and named limits.
+
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use optimus_core::{Gate, GateAnswer, Limit, LimitDetails, PAGE_MAX, QueueName, Rate};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    failure::{Exit, Failure},
+    output::{
+        Row,
+        paint::Tone,
+        table::{Cell, Column},
+    },
+    parse::{self, gate_text},
+    session::Session,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LimitCommand {
+    /// List the limits of queues that are set, declared by tasks, paused, or keep tasks waiting.
+    List {
+        /// The queues [default: all].
+        #[arg(value_name = "QUEUE")]
+        queues: Vec<QueueName>,
+    },
+    /// Set a limit, instead of the one that tasks declare.
+    Set {
+        queue: QueueName,
+        /// Where it applies: queue, task:NAME, lane:KEY or limit:NAME.
+        #[arg(value_parser = parse::gate)]
+        gate: Gate,
+        /// How many tasks may start in a time, such as 100/s, 10/m, 5/h.
+        #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+        rate: Option<Rate>,
+        /// How many of them may start at once after a pause.
+        #[arg(long, value_name = "N", requires = "rate")]
+        burst: Option<u32>,
+        /// How many tasks may run at once, over all workers.
+        #[arg(long, value_name = "N", required_unless_present = "rate")]
+        max_working: Option<u32>,
+    },
+    /// Remove a limit that was set, so that those of the tasks apply.
+    Remove {
+        queue: QueueName,
+        /// Where it applies: queue, task:NAME, lane:KEY or limit:NAME.
+        #[arg(value_parser = parse::gate)]
+        gate: Gate,
+    },
+    /// Stop the starts of its tasks. Running tasks continue.
+    Pause {
+        queue: QueueName,
+        /// What to pause: queue, task:NAME, lane:KEY or limit:NAME.
+        #[arg(value_parser = parse::gate)]
+        gate: Gate,
+    },
+    /// End a pause, also that of a task's `Retry`.
+    Resume {
+        queue: QueueName,
+        /// What to resume: queue, task:NAME, lane:KEY or limit:NAME.
+        #[arg(value_parser = parse::gate)]
+        gate: Gate,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct LimitRow {
+    queue: QueueName,
+    gate: String,
+    rate: Option<String>,
+    burst: Option<u32>,
+    max_working: Option<u32>,
+    is_set: bool,
+    working: u64,
+    waiting: u64,
+    tokens: Option<u64>,
+    next: Option<DateTime<Utc>>,
+    paused: Option<String>,
+}
+
+impl Row for LimitRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::text("QUEUE"),
+        Column::text("LIMIT"),
+        Column::number("RATE"),
+        Column::number("BURST"),
+        Column::number("WORKING"),
+        Column::number("WAITING"),
+        Column::text("FROM"),
+        Column::text(""),
+    ];
+
+    fn cells(&self, _: DateTime<Utc>) -> Vec<Cell> {
+        let working = match self.max_working {
+            Some(max) => format!("{}/{max}", self.working),
+            None => "-".to_owned(),
+        };
+        vec![
+            Cell::new(&self.queue),
+            Cell::new(&self.gate),
+            Cell::or_dash(self.rate.clone()),
+            Cell::or_dash(self.burst.map(|burst| burst.to_string())),
+            Cell::new(working),
+            Cell::number(self.waiting),
+            Cell::new(match (self.is_set, &self.rate, self.max_working) {
+                (true, ..) => "operator",
+                (false, None, None) => "-",
+                _ => "code",
+            }),
+            Cell::new(self.paused.as_deref().unwrap_or_default()).tone(Tone::Warning),
+        ]
+    }
+}
+
+fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
+    let rate = found.limit.rate_limit();
+    LimitRow {
+        queue: queue.clone(),
+        gate: gate_text(&found.gate),
+        rate: rate.map(|rate| rate.to_string()),
+        burst: rate.map(|_| found.limit.burst_limit()),
+        max_working: found.limit.max_working_limit(),
+        is_set: found.is_set,
+        working: found.working,
+        waiting: found.waiting,
+        tokens: found.tokens,
+        next: found.next,
+        paused: found.shut.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        LimitCommand::List { queues } => list(session, &queues).await,
+        LimitCommand::Set { queue, gate, rate, burst, max_working } => {
+            let mut limit = Limit::new();
+            limit = rate.into_iter().fold(limit, Limit::rate);
+            limit = burst.into_iter().fold(limit, Limit::burst);
+            limit = max_working.into_iter().fold(limit, Limit::max_working);
+            let answer = session.client.gate(&queue, gate.clone()).set(limit).await?;
+            changed(session, (&queue, &gate), "set", answer)
+        }
+        LimitCommand::Remove { queue, gate } => {
+            let answer = session.client.gate(&queue, gate.clone()).remove().await?;
+            changed(session, (&queue, &gate), "removed", answer)
+        }
+        LimitCommand::Pause { queue, gate } => pause(session, &queue, gate).await,
+        LimitCommand::Resume { queue, gate } => resume(session, &queue, gate).await,
+    }
+}
+
+async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
+    let (now, queues) = (session.now().await?, session.queues(queues).await?);
+    let read = async |inspector: optimus_core::Inspector, queue: QueueName| {
+        let limits = inspector.limits(&queue, PAGE_MAX).await?;
+        Ok(limits.iter().map(|found| row(&queue, found)).collect::<Vec<_>>())
+    };
+    let rows = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
+    session.out.rows(&rows, now, "There is no limit and no pause.")?;
+    Ok(Exit::Done)
+}
+
+/// Pauses what has to pass the gate.
+pub(crate) async fn pause(
+    session: &Session<'_>,
+    queue: &QueueName,
+    gate: Gate,
+) -> Result<Exit, Failure> {
+    let handle = session.client.gate(queue, gate.clone());
+    let answer = handle.pause(&Session::operator(), &session.reason).await?;
+    changed(session, (queue, &gate), "paused", answer)
+}
+
+/// Ends a pause.
+pub(crate) async fn resume(
+    session: &Session<'_>,
+    queue: &QueueName,
+    gate: Gate,
+) -> Result<Exit, Failure> {
+    let answer = session.client.gate(queue, gate.clone()).resume().await?;
+    changed(session, (queue, &gate), "resumed", answer)
+}
+
+fn changed(
+    session: &Session<'_>,
+    (queue, gate): (&QueueName, &Gate),
+    done: &str,
+    answer: GateAnswer,
+) -> Result<Exit, Failure> {
+    let object = json!({
+        "queue": queue,
+        "gate": gate_text(gate),
+        "done": done,
+        "known": answer.is_known,
+        "was_set": answer.was_set,
+    });
+    let what = match gate {
+        Gate::Queue => format!("queue {queue}"),
+        gate => format!("{gate} of queue {queue}"),
+    };
+    session.out.done(&object, &format!("{what} is {done}"))?;
+    if !answer.is_known {
+        session.out.hint(&format!("it {answer}"));
+    }
+    if done == "removed" && !answer.was_set {
+        session.out.hint(&format!("no limit was set for {gate}; what tasks declare stays"));
+    }
+    Ok(Exit::Done)
+}

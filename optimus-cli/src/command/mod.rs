@@ -1,0 +1,61 @@
+//! One noun, one file: the arguments of its commands, and what they do.
+
+pub(crate) mod completions;
+pub(crate) mod dead;
+pub(crate) mod dev;
+pub(crate) mod dispenser;
+pub(crate) mod doctor;
+pub(crate) mod flow;
+pub(crate) mod group;
+pub(crate) mod lane;
+pub(crate) mod limit;
+pub(crate) mod man;
+pub(crate) mod queue;
+mod queue_show;
+pub(crate) mod schedule;
+mod schedule_row;
+pub(crate) mod search;
+pub(crate) mod shard;
+pub(crate) mod task;
+mod task_row;
+mod task_show;
+pub(crate) mod worker;
+
+use crate::{
+    arguments::{Command, Global},
+    failure::{Exit, Failure},
+    output::Out,
+    session::Session,
+};
+
+/// Runs a command, and returns its exit code.
+pub(crate) async fn run(command: Command, global: &Global, out: &Out) -> Result<Exit, Failure> {
+    // These need no store.
+    match command {
+        Command::Dev(command) => return Box::pin(dev::run(command, global, out)).await,
+        Command::Completions(command) => return completions::run(&command),
+        Command::Man(command) => return man::run(&command, out),
+        _ => {}
+    }
+    let session = Session::open(global, out).await?;
+    Box::pin(operate(command, &session)).await
+}
+
+async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        Command::Queue(command) => queue::run(command, session).await,
+        Command::Task(command) => task::run(command, session).await,
+        Command::Dead(command) => dead::run(command, session).await,
+        Command::Worker(command) => worker::run(command, session).await,
+        Command::Lane(command) => lane::run(command, session).await,
+        Command::Limit(command) => limit::run(command, session).await,
+        Command::Schedule(command) => schedule::run(command, session).await,
+        Command::Shard(command) => shard::run(command, session).await,
+        Command::Dispenser(command) => dispenser::run(command, session).await,
+        Command::Group(command) => group::run(command, session).await,
+        Command::Flow(command) => flow::run(command, session).await,
+        Command::Search(command) => search::run(command, session).await,
+        Command::Doctor(command) => doctor::run(&command, session).await,
+        Command::Dev(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,161 @@
+//! `optimus schedule`: cron and intervals.
+
+use clap::Subcommand;
+use optimus_core::{PAGE_MAX, QueueName, ScheduleDetails};
+use serde_json::json;
+
+use super::schedule_row::{ScheduleRow, TickRow};
+use crate::{
+    failure::{Exit, Failure},
+    output::text,
+    session::Session,
+};
+
+/// How many instants are shown, of the past and of the future.
+const SHOWN: usize = 5;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// List the schedules of queues.
+    List {
+        /// The queues [default: all].
+        #[arg(value_name = "QUEUE")]
+        queues: Vec<QueueName>,
+    },
+    /// Show a schedule, its next instants, and what became of the last ones.
+    Show { name: String },
+    /// Print the last 100 instants of a schedule, the latest first.
+    History { name: String },
+    /// Pause a schedule. It has no instants until it is resumed, whatever a deploy changes.
+    Pause { name: String },
+    /// End a pause. The instants of the pause are not missed ones.
+    Resume { name: String },
+    /// Submit its task now. The instants stay as they are.
+    RunNow { name: String },
+    /// Remove a schedule with its history. One that the code of a worker has returns: pause it.
+    Remove { name: String },
+}
+
+pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    let schedules = session.client.schedules();
+    match command {
+        ScheduleCommand::List { queues } => list(session, &queues).await,
+        ScheduleCommand::Show { name } => show(session, &name).await,
+        ScheduleCommand::History { name } => {
+            get(session, &name).await?;
+            let (now, ticks) = (session.now().await?, schedules.history(&name).await?);
+            let rows: Vec<TickRow> = ticks.iter().map(TickRow::of).collect();
+            session.out.rows(&rows, now, "It has had no instant.")?;
+            Ok(Exit::Done)
+        }
+        ScheduleCommand::Pause { name } => {
+            if !schedules.pause(&name, &Session::operator()).await? {
+                return Err(unknown(&name));
+            }
+            changed(session, &name, "paused")
+        }
+        ScheduleCommand::Resume { name } => {
+            if !schedules.resume(&name).await? {
+                return Err(unknown(&name));
+            }
+            changed(session, &name, "resumed")
+        }
+        ScheduleCommand::RunNow { name } => {
+            let Some(id) = schedules.run_now(&name).await? else { return Err(unknown(&name)) };
+            let object = json!({ "schedule": name, "id": id });
+            session.out.done(&object, &format!("task {id} was submitted"))?;
+            Ok(Exit::Done)
+        }
+        ScheduleCommand::Remove { name } => {
+            let found = get(session, &name).await?;
+            if found.release.is_some() {
+                session.out.hint(
+                    "the code of a program has this schedule: a worker with it brings it back \
+                     within a minute; pause it instead",
+                );
+            }
+            session.consent.ask(&format!("Remove schedule {name} with its history?"))?;
+            if !schedules.remove(&name).await? {
+                return Err(unknown(&name));
+            }
+            changed(session, &name, "removed")
+        }
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::not_found(format!(
+        "there is no schedule {name}; `optimus schedule list` has the names"
+    ))
+}
+
+async fn get(session: &Session<'_>, name: &str) -> Result<ScheduleDetails, Failure> {
+    session.client.schedules().get(name).await?.ok_or_else(|| unknown(name))
+}
+
+fn changed(session: &Session<'_>, name: &str, done: &str) -> Result<Exit, Failure> {
+    let object = json!({ "schedule": name, "done": done });
+    session.out.done(&object, &format!("schedule {name} is {done}"))?;
+    Ok(Exit::Done)
+}
+
+async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
+    let (now, mut rows) = (session.now().await?, Vec::new());
+    for queue in session.queues(queues).await? {
+        let mut after = None;
+        loop {
+            let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
+            rows.extend(page.rows.iter().map(ScheduleRow::of));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    session.out.rows(&rows, now, "There is no schedule.")?;
+    Ok(Exit::Done)
+}
+
+async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
+    let found = get(session, name).await?;
+    let (now, ticks) = (session.now().await?, session.client.schedules().history(name).await?);
+    let row = ScheduleRow::of(&found);
+    let next: Vec<_> =
+        found.next_instants(SHOWN).iter().map(|at| (at.to_rfc3339(), at.to_utc())).collect();
+    let next_text = next.iter().map(|(text, at)| format!("{text} ({})", text::relative(*at, now)));
+    let next_text = next_text.collect::<Vec<_>>().join("\n");
+    let next: Vec<&String> = next.iter().map(|(text, _)| text).collect();
+    let last = ticks.iter().take(SHOWN).map(|tick| TickRow::of(tick).sentence(now));
+    let record = found.record.as_ref();
+    let task = record.map_or_else(ToString::to_string, |record| record.task.clone());
+    let arguments = record.ok().map(|record| String::from_utf8_lossy(&record.payload).into_owned());
+    let paused = found.paused.as_ref().map(|(since, by)| {
+        let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
+        format!("since {}{by}", text::instant(*since, now))
+    });
+    let made_by = match &found.release {
+        Some(release) => format!("code, release {release}"),
+        None => "made at run time".to_owned(),
+    };
+    let fields = [
+        ("schedule", Some(found.name.clone())),
+        ("queue", Some(found.queue.to_string())),
+        ("task", Some(task)),
+        ("arguments", arguments),
+        ("pace", Some(found.pace.to_string())),
+        ("jitter", (!found.jitter.is_zero()).then(|| text::duration(found.jitter))),
+        ("missed", Some(row.missed.clone())),
+        ("overlap", Some(row.overlap.clone())),
+        ("from", Some(made_by)),
+        ("made", Some(text::instant(found.made, now))),
+        ("paused", paused),
+        (
+            "orphaned",
+            found.is_orphaned().then(|| "due for a minute, and no worker ticks it".to_owned()),
+        ),
+        ("next", Some(next_text)),
+        ("last", Some(last.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())),
+    ];
+    session.out.fields(&json!({ "schedule": row, "next": next }), &fields)?;
+    Ok(Exit::Done)
+}

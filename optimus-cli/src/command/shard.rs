@@ -1,0 +1,216 @@
+//! `optimus shard`: the shards of `#[sharded]` functions.
+
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use optimus_core::{ShardDetails, ShardsDetails, Shut, Value};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    failure::{Exit, Failure},
+    output::{
+        Row,
+        paint::Tone,
+        table::{Cell, Column},
+        text,
+    },
+    session::{REQUESTS_MAX, Session},
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ShardCommand {
+    /// List the sharded functions that workers have served.
+    List,
+    /// Show who holds which shard, since when, and how far each has come.
+    Show { name: String },
+    /// Stop one shard, or all. Its holder ends its round first.
+    Pause {
+        name: String,
+        /// The number of the shard [default: all].
+        index: Option<u16>,
+    },
+    /// End the pause of one shard, or all pauses.
+    Resume {
+        name: String,
+        /// The number of the shard [default: all].
+        index: Option<u16>,
+    },
+    /// Set how many shards there are, while workers run.
+    Count { name: String, count: u16 },
+    /// Forget all positions, so that a pass over all data begins.
+    Restart { name: String },
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionRow {
+    name: String,
+    shards: u16,
+    held: usize,
+    workers: usize,
+    paused: bool,
+}
+
+impl Row for FunctionRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::text("FUNCTION"),
+        Column::number("SHARDS"),
+        Column::number("HELD"),
+        Column::number("WORKERS"),
+        Column::text(""),
+    ];
+
+    fn cells(&self, _: DateTime<Utc>) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.name),
+            Cell::number(u64::from(self.shards)),
+            Cell::number(self.held as u64),
+            Cell::number(self.workers as u64),
+            Cell::new(if self.paused { "paused" } else { "" }).tone(Tone::Warning),
+        ]
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ShardRow {
+    shard: u16,
+    worker: Option<String>,
+    host: Option<String>,
+    since: Option<DateTime<Utc>>,
+    fence: Option<u64>,
+    position: Option<Value>,
+    has_ended: bool,
+    paused: Option<String>,
+}
+
+impl ShardRow {
+    fn of(shard: &ShardDetails, all: Option<&Shut>) -> Self {
+        let holder = shard.holder.as_ref();
+        Self {
+            shard: shard.index,
+            worker: holder.map(|holder| holder.worker.to_string()),
+            host: holder.map(|holder| holder.host.clone()),
+            since: holder.map(|holder| holder.since),
+            fence: holder.map(|holder| holder.fence),
+            position: shard.position.clone(),
+            has_ended: shard.has_ended,
+            paused: shard.paused.as_ref().or(all).map(ToString::to_string),
+        }
+    }
+}
+
+impl Row for ShardRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::number("SHARD"),
+        Column::text("WORKER"),
+        Column::number("SINCE"),
+        Column::text("STATE"),
+        Column::text("POSITION"),
+    ];
+
+    fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
+        let state = match (&self.paused, self.has_ended, &self.worker) {
+            (Some(paused), _, _) => Cell::new(paused).tone(Tone::Warning),
+            (None, true, _) => Cell::new("ended").tone(Tone::Pale),
+            (None, false, Some(_)) => Cell::new("held").tone(Tone::Good),
+            (None, false, None) => Cell::new("free").tone(Tone::Warning),
+        };
+        vec![
+            Cell::new(self.shard.to_string()),
+            Cell::or_dash(self.worker.clone()),
+            Cell::or_dash(self.since.map(|since| text::relative(since, now))),
+            state,
+            Cell::or_dash(self.position.as_ref().map(ToString::to_string)),
+        ]
+    }
+}
+
+pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        ShardCommand::List => list(session).await,
+        ShardCommand::Show { name } => show(session, &name).await,
+        ShardCommand::Pause { name, index } => {
+            let shards = session.client.shards(&name).because(Session::operator(), &session.reason);
+            let is_new = match index {
+                Some(index) => shards.pause(index).await?,
+                None => shards.pause_all().await?,
+            };
+            let done = if is_new { "paused" } else { "paused already" };
+            changed(session, &name, index, done)
+        }
+        ShardCommand::Resume { name, index } => {
+            let shards = session.client.shards(&name);
+            let was_paused = match index {
+                Some(index) => shards.resume_one(index).await?,
+                None => shards.resume().await?,
+            };
+            changed(session, &name, index, if was_paused { "resumed" } else { "not paused" })
+        }
+        ShardCommand::Count { name, count } => {
+            let question =
+                format!("Change the shards of {name} to {count}? Holders give theirs back first.");
+            session.consent.ask(&question)?;
+            let before = session.client.shards(&name).set_count(count).await?;
+            let object = json!({ "name": name, "count": count, "before": before });
+            session.out.done(&object, &format!("{name} has {count} shards; it had {before}"))?;
+            Ok(Exit::Done)
+        }
+        ShardCommand::Restart { name } => {
+            session.consent.ask(&format!("Forget all positions of {name}, and begin again?"))?;
+            session.client.shards(&name).restart().await?;
+            changed(session, &name, None, "restarted")
+        }
+    }
+}
+
+fn changed(
+    session: &Session<'_>,
+    name: &str,
+    index: Option<u16>,
+    done: &str,
+) -> Result<Exit, Failure> {
+    let object = json!({ "name": name, "shard": index, "done": done });
+    let sentence = match index {
+        Some(index) => format!("shard {index} of {name} is {done}"),
+        None => format!("the shards of {name} are {done}"),
+    };
+    session.out.done(&object, &sentence)?;
+    Ok(Exit::Done)
+}
+
+async fn list(session: &Session<'_>) -> Result<Exit, Failure> {
+    let (now, names) = (session.now().await?, session.client.shard_names().await?);
+    let looks = names.into_iter().map(|name| async move {
+        let found = session.client.shards(&name).look().await?;
+        Ok::<_, optimus_core::Error>(FunctionRow {
+            name,
+            shards: found.count,
+            held: found.shards.iter().filter(|shard| shard.holder.is_some()).count(),
+            workers: found.workers.len(),
+            paused: found.paused.is_some(),
+        })
+    });
+    let rows: Vec<FunctionRow> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
+    session.out.rows(&rows, now, "No worker has served a sharded function.")?;
+    Ok(Exit::Done)
+}
+
+async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
+    let (now, found) = (session.now().await?, session.client.shards(name).look().await?);
+    let ShardsDetails { count, shards, paused, old, .. } = &found;
+    if *count == 0 {
+        return Err(Failure::not_found(format!(
+            "no worker has ever served the shards of {name}; `optimus shard list` has the names"
+        )));
+    }
+    let rows: Vec<ShardRow> =
+        shards.iter().map(|shard| ShardRow::of(shard, paused.as_ref())).collect();
+    session.out.rows(&rows, now, "There is no shard.")?;
+    if !old.is_empty() {
+        let old = text::count(old.len() as u64, "shard");
+        session
+            .out
+            .hint(&format!("{old} of an earlier count is not given back yet; the new ones wait"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,190 @@
+//! `optimus task`: list, look, explain, retry, cancel, delete.
+
+use std::io::{self, BufRead};
+
+use clap::{Args, Subcommand};
+use optimus_core::{PAGE_MAX, PageCursor, QueueName, TaskState};
+use serde_json::json;
+
+use super::{task_row::TaskRecordRow, task_show};
+use crate::{
+    bulk::{self, Act},
+    failure::{Exit, Failure},
+    output::text,
+    page::Filter,
+    session::Session,
+    tally::Tally,
+};
+
+/// How many tasks a list without `--all` looks at.
+const SCANNED_MAX: usize = 10_000;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// List the tasks of a queue in a state, the next one first; ended ones, the latest first.
+    List(List),
+    /// Show all that is stored of a task: its options, arguments, errors, and result.
+    Show {
+        /// The id of the task: queue/uuid, or the uuid alone.
+        id: String,
+        /// Print all of the arguments and the result, however long they are.
+        #[arg(long)]
+        full: bool,
+    },
+    /// Say what keeps a task, or a group, from starting or ending.
+    Explain {
+        /// The id: queue/uuid, or the uuid alone.
+        id: String,
+    },
+    /// Put dead or cancelled tasks back in the ready list, with new attempts.
+    Retry(Ids),
+    /// Cancel tasks that wait, and ask the workers of running ones to stop them.
+    Cancel(Ids),
+    /// Delete tasks with all their data. This can't be undone.
+    Delete(Ids),
+    /// Let delayed tasks and retries run now.
+    RunNow(Ids),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    queue: QueueName,
+    /// The state of the tasks; may be repeated.
+    #[arg(long = "state", value_name = "STATE", default_values = USUAL)]
+    states: Vec<TaskState>,
+    #[command(flatten)]
+    filter: Filter,
+    /// How many tasks to list.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Begin after this place, which the list before has named. It needs the one --state of that
+    /// list.
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<PageCursor>,
+    /// List all tasks, however many there are.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
+/// The states of tasks that have not ended, and of those that need somebody.
+const USUAL: [&str; 6] = ["working", "ready", "retry", "delayed", "blocked", "dead"];
+
+/// Tasks that are named one by one.
+#[derive(Debug, Args)]
+pub(crate) struct Ids {
+    /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+}
+
+pub(crate) async fn run(command: TaskCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        TaskCommand::List(options) => list(session, options).await,
+        TaskCommand::Show { id, full } => {
+            let limit = if full { usize::MAX } else { task_show::SHOWN };
+            task_show::show(session, &id, limit).await
+        }
+        TaskCommand::Explain { id } => explain(session, &id).await,
+        TaskCommand::Retry(ids) => change(session, Act::Retry, ids).await,
+        TaskCommand::Cancel(ids) => change(session, Act::Cancel, ids).await,
+        TaskCommand::Delete(ids) => change(session, Act::Delete, ids).await,
+        TaskCommand::RunNow(ids) => change(session, Act::RunNow, ids).await,
+    }
+}
+
+async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
+    let List { queue, states, filter, limit, after, all } = options;
+    if after.is_some() && states.len() != 1 {
+        return Err(Failure::usage("--after needs the one --state of the list before"));
+    }
+    if limit == 0 {
+        return Err(Failure::usage("--limit is 0; ask for 1 task or more"));
+    }
+    let (now, mut rows, mut scanned) = (session.now().await?, Vec::new(), 0);
+    let limit = if all { usize::MAX } else { limit };
+    let scan_max = if all { usize::MAX } else { SCANNED_MAX };
+    let mut place = after;
+    for (number, state) in states.iter().enumerate() {
+        loop {
+            let wanted = (limit - rows.len()).min(PAGE_MAX);
+            let step = if filter.is_all() { wanted } else { PAGE_MAX };
+            let page = session.inspector().list(&queue, *state, place.as_ref(), step).await?;
+            scanned += page.rows.len();
+            let taken = page.rows.iter().filter(|row| filter.takes(row, now));
+            rows.extend(taken.map(TaskRecordRow::of));
+            place = page.next;
+            let is_over = place.is_none();
+            if rows.len() >= limit || scanned >= scan_max || is_over {
+                break;
+            }
+        }
+        if rows.len() >= limit || scanned >= scan_max {
+            return print(session, &rows, now, (place, *state, &states[number + 1..], scanned));
+        }
+    }
+    let last = states.last().copied().unwrap_or(TaskState::Ready);
+    print(session, &rows, now, (None, last, &[], scanned))
+}
+
+/// Prints rows, and how to go on.
+fn print(
+    session: &Session<'_>,
+    rows: &[TaskRecordRow],
+    now: chrono::DateTime<chrono::Utc>,
+    (next, state, others, scanned): (Option<PageCursor>, TaskState, &[TaskState], usize),
+) -> Result<Exit, Failure> {
+    session.out.rows(rows, now, "No task is in these states.")?;
+    let looked = text::count(scanned as u64, "task");
+    if let Some(next) = next {
+        session.out.hint(&format!("{looked} looked at; more: --state {state} --after {next}"));
+    } else if let Some(other) = others.first() {
+        session.out.hint(&format!("{looked} looked at; more: --state {other}"));
+    }
+    Ok(Exit::Done)
+}
+
+async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
+    let id = session.task_id(id).await?;
+    let waits = session.inspector().explain(&id).await?;
+    let object = json!({
+        "id": id,
+        "obstacles": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "not_before": waits.not_before,
+    });
+    let is_forgotten = matches!(waits.obstacles[..], [optimus_core::Obstacle::Forgotten]);
+    session.out.done(&object, &waits.to_string())?;
+    Ok(if is_forgotten { Exit::NotFound } else { Exit::Done })
+}
+
+async fn change(session: &Session<'_>, act: Act, named: Ids) -> Result<Exit, Failure> {
+    let mut ids = Vec::new();
+    for text in named.ids {
+        if text != "-" {
+            ids.push(session.task_id(&text).await?);
+            continue;
+        }
+        for line in io::stdin().lock().lines() {
+            let line = line?;
+            if !line.trim().is_empty() {
+                ids.push(session.task_id(line.trim()).await?);
+            }
+        }
+    }
+    let verb = match act {
+        Act::Delete => "Delete",
+        Act::Cancel => "Cancel",
+        Act::Retry | Act::RunNow => "",
+    };
+    // One task that is named is meant; a delete can't be undone.
+    if act == Act::Delete || (act == Act::Cancel && ids.len() > 1) {
+        let what = match &ids[..] {
+            [one] => format!("task {one}"),
+            ids => text::count(ids.len() as u64, "task"),
+        };
+        let forever = if act == Act::Delete { ", forever" } else { "" };
+        session.consent.ask(&format!("{verb} {what}{forever}?"))?;
+    }
+    let mut tally = Tally::default();
+    bulk::change(session, act, &ids, &mut tally).await?;
+    tally.print(session.out, act.done())
+}

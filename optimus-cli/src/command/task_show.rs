@@ -1,0 +1,207 @@
+//! `optimus task show`: all that is stored of a task.
+
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use optimus_core::{
+    AttemptError, BLOB_BYTES_MIN, Prerequisite, TaskDetails, TaskId, TaskRecord, TaskState, Value,
+};
+use serde_json::json;
+
+use crate::{
+    failure::{Exit, Failure},
+    output::text,
+    session::Session,
+};
+
+/// How many bytes of arguments and results are shown without `--full`.
+pub(crate) const SHOWN: usize = 2_000;
+/// How long the result is waited for, which is there already.
+const RESULT_WAIT: Duration = Duration::from_millis(500);
+
+type Field = (&'static str, Option<String>);
+
+/// Prints a task, with this many bytes of its arguments and of its result.
+pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Result<Exit, Failure> {
+    let id = session.task_id(id).await?;
+    let Some(found) = session.inspector().get(&id).await? else {
+        let hint = if session.client.group::<()>(id.clone()).progress().await.is_ok() {
+            format!("{id} is a group: `optimus group show {id}`")
+        } else {
+            format!("nothing is stored of {id}; it has ended long ago, or never existed")
+        };
+        return Err(Failure::not_found(hint));
+    };
+    let now = session.now().await?;
+    let result = match found.state {
+        TaskState::Success => result_of(session, &id).await,
+        _ => None,
+    };
+    let record = found.record.as_ref().and_then(|record| record.as_ref().ok());
+    let mut fields = standing(&found, now);
+    fields.extend(record.map(options).unwrap_or_default());
+    if let Some(Err(problem)) = &found.record {
+        fields.push(("record", Some(problem.to_string())));
+    }
+    if let Some(record) = record {
+        let names = record.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+        fields.push(("headers", some(names.collect::<Vec<_>>().join("\n"))));
+        fields.push(("arguments", Some(shown(&record.payload, limit))));
+    }
+    fields.push((
+        "result",
+        result.as_ref().map(|result| shown(result.to_string().as_bytes(), limit)),
+    ));
+    for error in found.errors.iter().rev() {
+        fields.push(("error", Some(error_text(error, now))));
+    }
+    session.out.fields(&object(&found, record, result.as_ref()), &fields)?;
+    Ok(Exit::Done)
+}
+
+/// Reads a result that is kept.
+async fn result_of(session: &Session<'_>, id: &TaskId) -> Option<Value> {
+    session.client.handle::<Value>(id.clone()).result_within(RESULT_WAIT).await.ok()
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns where the task is, since when, and how often it was tried.
+fn standing(found: &TaskDetails, now: DateTime<Utc>) -> Vec<Field> {
+    let at = found.at.map(|at| text::instant(at, now));
+    let (due, ended) = match found.state {
+        TaskState::Delayed | TaskState::Retry => (at, None),
+        _ => (None, at),
+    };
+    let tries = [
+        (found.failures, "failed"),
+        (found.losses, "lost with their worker"),
+        (found.misfits, "given back, because no worker could run it"),
+    ];
+    let tries = tries.iter().filter(|(count, _)| *count > 0);
+    let tries = tries.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ");
+    let record = found.record.as_ref().and_then(|record| record.as_ref().ok());
+    let task = record.map(|record| record.task.clone());
+    let of_summary = found.summary.as_ref().and_then(|text| text.split(' ').next());
+    vec![
+        ("id", Some(found.id.to_string())),
+        ("task", task.or_else(|| of_summary.map(str::to_owned))),
+        ("state", Some(found.state.to_string())),
+        ("worker", found.worker.as_ref().map(ToString::to_string)),
+        ("submitted", found.id.created().map(|at| text::instant(at, now))),
+        ("due", due),
+        ("ended", ended),
+        ("attempts", some(tries)),
+        ("success", found.summary.as_deref().map(summary_text)),
+    ]
+}
+
+/// Describes a summary, `<task> <attempt> <ms> <worker>`.
+fn summary_text(summary: &str) -> String {
+    let words: Vec<&str> = summary.splitn(4, ' ').collect();
+    match words[..] {
+        [_, attempt, ms, worker] => {
+            let took = ms
+                .parse()
+                .map(Duration::from_millis)
+                .map_or_else(|_| ms.to_owned(), text::duration);
+            format!("in attempt {attempt}, after {took}, on {worker}")
+        }
+        _ => summary.to_owned(),
+    }
+}
+
+fn options(record: &TaskRecord) -> Vec<Field> {
+    let after = record.after.as_ref().map(|after| {
+        let each = after.prerequisites.iter().map(prerequisite);
+        each.collect::<Vec<_>>().join("\n")
+    });
+    let limits = record.limits.iter().map(|limit| limit.gate.to_string());
+    let lane = record.lane.as_ref().map(|lane| format!("{} (width {})", lane.key, lane.width));
+    let member = record.member.as_ref();
+    vec![
+        ("biz id", record.biz_id.clone()),
+        ("lane", lane),
+        ("waits for", after),
+        ("member of", member.map(|member| format!("{}, position {}", member.group, member.index))),
+        ("runs with", record.gather.as_ref().map(|gather| format!("key {:?}", gather.by))),
+        ("limits", some(limits.collect::<Vec<_>>().join(", "))),
+        ("priority", (record.priority != 0).then(|| record.priority.to_string())),
+        ("timeout", Some(text::duration(record.timeout))),
+        ("max retry", Some(record.max_retry.to_string())),
+        (
+            "expires",
+            record.expires_in.map(|time| format!("{} after its submit", text::duration(time))),
+        ),
+    ]
+}
+
+fn prerequisite(prerequisite: &Prerequisite) -> String {
+    match prerequisite {
+        Prerequisite::Task(id) => id.to_string(),
+        Prerequisite::Key { queue, task, biz_id } => {
+            format!("{queue}/{task} with biz id {biz_id:?}")
+        }
+    }
+}
+
+fn error_text(error: &AttemptError, now: DateTime<Utc>) -> String {
+    let AttemptError { reason, message, attempt, worker, at, .. } = error;
+    let on = if worker.is_empty() { String::new() } else { format!(" on {worker}") };
+    let first = format!("attempt {attempt}{on}, {reason}, {}", text::instant(*at, now));
+    if message.is_empty() { first } else { format!("{first}\n{message}") }
+}
+
+/// Returns arguments or a result as text, cut at a number of bytes.
+fn shown(bytes: &[u8], limit: usize) -> String {
+    if bytes.is_empty() {
+        return "-".to_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(limit)]);
+    if bytes.len() > limit {
+        return format!("{text}… ({}; --full prints all)", text::size(bytes.len() as u64));
+    }
+    text.into_owned()
+}
+
+fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Value>) -> Value {
+    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    // Arguments are text: JSON's readers would change large numbers.
+    let arguments = record.map(|record| String::from_utf8_lossy(&record.payload).into_owned());
+    let unreadable = found.record.as_ref().and_then(|record| record.as_ref().err());
+    json!({
+        "id": found.id,
+        "task": record.map(|record| &record.task),
+        "state": found.state,
+        "worker": found.worker.as_ref().map(ToString::to_string),
+        "created": found.id.created().map(time),
+        "at": found.at.map(time),
+        "failures": found.failures,
+        "losses": found.losses,
+        "misfits": found.misfits,
+        "biz_id": record.and_then(|record| record.biz_id.as_ref()),
+        "lane": record.and_then(|record| record.lane.as_ref()).map(|lane| &lane.key),
+        "priority": record.map(|record| record.priority),
+        "timeout_ms": record.map(|record| ms(record.timeout)),
+        "max_retry": record.map(|record| record.max_retry),
+        "headers": record.map(|record| &record.headers),
+        "waits_for": record.and_then(|record| record.after.as_ref()).map(|after| {
+            after.prerequisites.iter().map(prerequisite).collect::<Vec<_>>()
+        }),
+        "group": record.and_then(|record| record.member.as_ref()).map(|member| &member.group),
+        "arguments": arguments,
+        "large_arguments": record.is_some_and(|record| record.payload.len() >= BLOB_BYTES_MIN),
+        "result": result,
+        "summary": found.summary,
+        "errors": found.errors,
+        "unreadable": unreadable.map(ToString::to_string),
+    })
+}
+
+/// Returns a task for an export.
+pub(crate) fn exported(found: &TaskDetails) -> Value {
+    object(found, found.record.as_ref().and_then(|record| record.as_ref().ok()), None)
+}

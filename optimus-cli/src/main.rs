@@ -1,0 +1,44 @@
+//! `optimus`, the command line for people who run an Optimus system.
+//!
+//! Each noun has a file in `command/`, which reads through the inspector and acts through the
+//! client. Only `output/`, `consent` and the progress of `bulk` write to the terminal: they escape
+//! what a text of a task could do to it.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod arguments;
+mod bulk;
+mod command;
+mod consent;
+mod doctor;
+mod failure;
+mod found;
+mod output;
+mod pace;
+mod page;
+mod parse;
+mod private_redis;
+#[cfg(test)]
+mod reference;
+mod session;
+mod tally;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::{arguments::Arguments, failure::Failure, output::Out};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let out = Out::new(&arguments.global);
+    match run(arguments, &out) {
+        Ok(exit) => exit.into(),
+        Err(failure) => out.fail(&failure).into(),
+    }
+}
+
+fn run(arguments: Arguments, out: &Out) -> Result<failure::Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|problem| Failure::new(format!("no runtime: {problem}")))?;
+    runtime.block_on(command::run(arguments.command, &arguments.global, out))
+}

@@ -1,0 +1,102 @@
+//! Which tasks of a list are meant: [`Filter`], and lists read page by page.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use optimus_core::{PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState};
+
+use crate::{failure::Failure, found::Found, output::text, parse, session::Session};
+
+/// How many tasks one bulk command changes: their ids are kept in memory.
+pub(crate) const MATCHES_MAX: usize = 100_000;
+/// How many tasks of a state are looked at.
+const SCANNED_MAX: u64 = 1_000_000;
+
+/// Which tasks are meant. Without an option, all.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Filter {
+    /// Tasks of this name.
+    #[arg(long, value_name = "NAME")]
+    task: Option<String>,
+    /// Tasks that ended at least this long ago, such as `2h`; those that have not ended: that were
+    /// submitted so long ago.
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    older: Option<Duration>,
+    /// Tasks whose last error has this text in its first 200 characters.
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+    /// Tasks whose last attempt ended so: `failed`, `timed_out`, `panicked`, `lost` or another
+    /// reason.
+    #[arg(long, value_name = "CAUSE", value_parser = cause)]
+    cause: Option<Reason>,
+}
+
+/// Reads the word of a reason.
+fn cause(word: &str) -> Result<Reason, String> {
+    serde_json::from_value(serde_json::Value::from(word)).map_err(|_| {
+        format!(
+            "{word:?} is not the cause of an end; write failed, timed_out, panicked, lost, \
+             undecodable, unknown, expired, result_too_large, unreported or unmet"
+        )
+    })
+}
+
+impl Filter {
+    /// Returns whether all tasks are meant.
+    pub(crate) fn is_all(&self) -> bool {
+        self.task.is_none() && self.older.is_none() && self.error.is_none() && self.cause.is_none()
+    }
+
+    /// Returns whether the task is meant, at that time of Redis.
+    pub(crate) fn takes(&self, row: &TaskRow, now: DateTime<Utc>) -> bool {
+        let error = row.last_error.as_ref();
+        let is_old = |older: Duration| {
+            let since = if row.state.is_terminal() { row.at } else { row.created };
+            since.is_some_and(|since| text::since(since, now) >= older)
+        };
+        self.task.as_ref().is_none_or(|task| row.task.as_ref() == Some(task))
+            && self.older.is_none_or(is_old)
+            && self
+                .error
+                .as_ref()
+                .is_none_or(|text| error.is_some_and(|e| e.message.contains(text)))
+            && self.cause.is_none_or(|cause| error.is_some_and(|error| error.reason == cause))
+    }
+}
+
+/// Reads the tasks of these queues in a state that the filter takes, at most [`MATCHES_MAX`].
+pub(crate) async fn find(
+    session: &Session<'_>,
+    queues: &[QueueName],
+    states: &[TaskState],
+    filter: &Filter,
+) -> Result<Found, Failure> {
+    let (now, mut found) = (session.now().await?, Found::default());
+    for queue in queues {
+        for state in states {
+            let mut after: Option<PageCursor> = None;
+            loop {
+                let page =
+                    session.inspector().list(queue, *state, after.as_ref(), PAGE_MAX).await?;
+                for row in page.rows {
+                    found.scanned += 1;
+                    // What has ended since is not meant.
+                    let is_new = state.is_terminal() && row.at > Some(now);
+                    if !is_new && filter.takes(&row, now) {
+                        found.add(&row);
+                    }
+                }
+                after = page.next;
+                if found.is_full() || found.scanned >= SCANNED_MAX {
+                    found.is_whole = false;
+                    return Ok(found);
+                }
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,90 @@
+//! Values of the command line that clap does not know: times, rates, gates.
+
+use std::time::Duration;
+
+use optimus_core::{Gate, Rate};
+
+/// Reads a time such as `90s`, `15m`, `2h`, `7d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let problem = || format!("{text:?} is not a time; write 90s, 15m, 2h or 7d");
+    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(problem)?;
+    let (number, unit) = text.split_at(at);
+    let number: u64 = number.parse().map_err(|_| problem())?;
+    let ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(problem()),
+    };
+    number.checked_mul(ms).map(Duration::from_millis).ok_or_else(problem)
+}
+
+/// Reads a rate such as `100/s`, `10/m`, `5/h`, `1/d`, as `#[task(rate = …)]` writes it.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    let problem = || format!("{text:?} is not a rate; write 100/s, 10/m, 5/h or 1/d");
+    let (tasks, unit) = text.split_once('/').ok_or_else(problem)?;
+    let tasks = tasks.trim().parse().map_err(|_| problem())?;
+    Ok(match unit.trim() {
+        "s" => Rate::per_second(tasks),
+        "m" => Rate::per_minute(tasks),
+        "h" => Rate::per_hour(tasks),
+        "d" => Rate::per_day(tasks),
+        _ => return Err(problem()),
+    })
+}
+
+/// Reads where a limit applies: `queue`, `task:NAME`, `lane:KEY`, `limit:NAME`.
+pub(crate) fn gate(text: &str) -> Result<Gate, String> {
+    let wrong = || {
+        format!(
+            "{text:?} is not a place of a limit; write queue, task:NAME, lane:KEY or limit:NAME"
+        )
+    };
+    match text.split_once(':') {
+        _ if text == "queue" => Ok(Gate::Queue),
+        Some((_, "")) | None => Err(wrong()),
+        Some(("task", name)) => Ok(Gate::Task(name.to_owned())),
+        Some(("lane", key)) => Ok(Gate::Lane(key.to_owned())),
+        Some(("limit", name)) => Ok(Gate::Named(name.to_owned())),
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// Returns the text that [`gate`] reads.
+pub(crate) fn gate_text(gate: &Gate) -> String {
+    match gate {
+        Gate::Queue => "queue".to_owned(),
+        gate => gate.stored(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_rates_are_read_and_others_are_refused_with_examples() {
+        assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(duration("7d").unwrap(), Duration::from_secs(604_800));
+        for wrong in ["", "s", "5", "5 s", "5y", "99999999999999999999d", "-5s"] {
+            assert!(duration(wrong).unwrap_err().contains("15m"), "{wrong}");
+        }
+        assert_eq!(rate("100/s").unwrap(), Rate::per_second(100));
+        assert_eq!(rate("5/h").unwrap(), Rate::per_hour(5));
+        for wrong in ["", "5", "/s", "5/y", "-5/s"] {
+            assert!(rate(wrong).unwrap_err().contains("100/s"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_gate_is_read_from_its_text() {
+        for text in ["queue", "task:send", "lane:a:b c", "limit:stripe"] {
+            assert_eq!(gate_text(&gate(text).unwrap()), text);
+        }
+        for wrong in ["", "send", "task:", "group:x"] {
+            assert!(gate(wrong).unwrap_err().contains("lane:KEY"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A connected command: [`Session`].
+
+use chrono::{DateTime, Utc};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use optimus_core::{Client, Error, Inspector, QueueName, TaskId, environment};
+
+use crate::{arguments::Global, consent::Consent, failure::Failure, output::Out};
+
+/// How many requests are under way at once.
+pub(crate) const REQUESTS_MAX: usize = 16;
+
+/// What a command works with.
+pub(crate) struct Session<'a> {
+    pub(crate) client: Client,
+    pub(crate) out: &'a Out,
+    pub(crate) consent: Consent,
+    /// Why the operator pauses something.
+    pub(crate) reason: String,
+}
+
+impl<'a> Session<'a> {
+    /// Connects to the store that the options or the environment name.
+    pub(crate) async fn open(global: &Global, out: &'a Out) -> Result<Self, Failure> {
+        for name in environment::unknown(environment::names()) {
+            // It is for the tests of Optimus and for `dev`.
+            if name != crate::private_redis::SERVER_VAR {
+                out.warn(&environment::without_effect(&name));
+            }
+        }
+        let client = connect(global).await?;
+        let reason = global.reason.clone().unwrap_or_default();
+        Ok(Self { client, out, consent: Consent::of(global), reason })
+    }
+
+    pub(crate) fn inspector(&self) -> Inspector {
+        self.client.inspector()
+    }
+
+    /// Returns the time of Redis.
+    pub(crate) async fn now(&self) -> Result<DateTime<Utc>, Failure> {
+        Ok(self.inspector().now().await?)
+    }
+
+    /// Returns these queues, or all.
+    pub(crate) async fn queues(&self, named: &[QueueName]) -> Result<Vec<QueueName>, Failure> {
+        if named.is_empty() {
+            return Ok(self.inspector().queues().await?);
+        }
+        Ok(named.to_vec())
+    }
+
+    /// Returns what `read` returns for each queue, in order.
+    pub(crate) async fn each_queue<T, R: Future<Output = Result<T, Error>>>(
+        &self,
+        queues: &[QueueName],
+        read: impl Fn(Inspector, QueueName) -> R,
+    ) -> Result<Vec<T>, Failure> {
+        let reads = queues.iter().map(|queue| read(self.inspector(), queue.clone()));
+        Ok(stream::iter(reads).buffered(REQUESTS_MAX).try_collect().await?)
+    }
+
+    /// Returns the id that a text names: `queue/uuid`, or the uuid of a task of any queue.
+    pub(crate) async fn task_id(&self, text: &str) -> Result<TaskId, Failure> {
+        if text.contains('/') {
+            return Ok(text.parse()?);
+        }
+        let mut found = self.holders_of(text).await?;
+        let text = text.trim();
+        match found.len() {
+            0 => Err(Failure::not_found(format!(
+                "no queue has a task {text}; is it in another namespace, or no longer kept?"
+            ))),
+            1 => Ok(found.remove(0)),
+            _ => Err(Failure::usage(format!(
+                "{text} is in several queues; write one of {}",
+                found.iter().map(TaskId::to_string).collect::<Vec<_>>().join(", ")
+            ))),
+        }
+    }
+
+    /// Returns the tasks and groups of all queues that have this uuid.
+    pub(crate) async fn holders_of(&self, uuid: &str) -> Result<Vec<TaskId>, Failure> {
+        let queues = self.inspector().queues().await?;
+        let ids: Result<Vec<TaskId>, _> =
+            queues.iter().map(|queue| format!("{queue}/{}", uuid.trim()).parse()).collect();
+        let Ok(ids) = ids else {
+            return Err(Failure::usage(format!(
+                "{uuid:?} is not the id of a task; write queue/uuid, or the uuid alone"
+            )));
+        };
+        let looks = ids.into_iter().map(|id| async {
+            let group = self.client.group::<()>(id.clone());
+            let is_known = match self.inspector().get(&id).await? {
+                Some(_) => true,
+                None => match group.progress().await {
+                    Ok(_) => true,
+                    Err(problem) if problem.is_forgotten() || problem.is_invalid() => false,
+                    Err(problem) => return Err(problem),
+                },
+            };
+            Ok(is_known.then_some(id))
+        });
+        let found: Vec<Option<TaskId>> =
+            stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns who pauses something: the user and the machine.
+    pub(crate) fn operator() -> String {
+        let name = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+        name.map_or_else(String::new, |name| name.chars().filter(|c| !c.is_control()).collect())
+    }
+}
+
+async fn connect(global: &Global) -> Result<Client, Failure> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    environment::check_text(|name| std::env::var_os(name))?;
+    let url = match &global.url {
+        Some(url) => url.trim().to_owned(),
+        None => environment::url(set, &environment::unknown(environment::names()))
+            .map_err(|problem| Failure::usage(format!("{problem}, or pass --url")))?,
+    };
+    if url.starts_with("memory:") {
+        return Err(Failure::usage(
+            "the store memory:// is inside one process, so no other program can look at it; \
+             `optimus dev` starts a Redis for the time of a command",
+        ));
+    }
+    let mut builder = Client::builder(&url);
+    let namespace = global.namespace.clone().or_else(|| set(environment::NAMESPACE));
+    if let Some(namespace) = namespace {
+        builder = builder.namespace(namespace.trim());
+    }
+    Ok(builder.connect().await?)
+}

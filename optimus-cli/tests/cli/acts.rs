@@ -1,0 +1,130 @@
+//! What the commands change, and what they ask before.
+
+use optimus::TaskState;
+
+use crate::{
+    kit::run,
+    stage::{Stage, send},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_tasks_are_counted_confirmed_and_requeued() {
+    let stage = Stage::new().await;
+    let [first, second, other] = stage.ended(["fail: a", "fail: a", "fail: b"]).await;
+    // Nobody can be asked.
+    let asked = stage.optimus(&["dead", "retry"]).ended(9);
+    assert!(asked.err.contains("Retry 3 tasks?") && asked.err.contains("--yes"), "{asked:?}");
+    assert!(asked.err.contains("3 send") && asked.err.contains(&first.to_string()), "{asked:?}");
+    let refused = stage.optimus(&["dead", "retry", "--yes", "--expect", "2"]).ended(4);
+    assert!(refused.err.contains("3 tasks found, and --expect says 2"), "{refused:?}");
+    for id in [&first, &second, &other] {
+        assert_eq!(stage.state(id).await, TaskState::Dead);
+    }
+    let done = stage.optimus(&["dead", "retry", "mail", "--error", "a", "--expect", "2", "-y"]);
+    assert_eq!(done.ended(0).out, "2 requeued\n");
+    assert_eq!(stage.state(&first).await, TaskState::Ready);
+    assert_eq!(stage.state(&other).await, TaskState::Dead);
+    let done = stage.optimus(&["dead", "delete", "--yes", "--json"]).ended(0).json();
+    assert_eq!((done[0]["done"].as_u64(), done[0]["refused"].as_u64()), (Some(1), Some(0)));
+    assert_eq!(stage.state(&other).await, TaskState::Forgotten);
+    assert_eq!(stage.optimus(&["dead", "retry"]).ended(0).out, "0 requeued\n", "nothing to ask");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_are_named_are_changed_one_by_one() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    let [dead, retry, delayed] =
+        [&tasks.dead, &tasks.retry, &tasks.delayed].map(ToString::to_string);
+    // The uuid alone is enough.
+    let done = stage.optimus(&["task", "retry", &tasks.dead.uuid().to_string()]).ended(0);
+    assert_eq!(
+        (done.out.as_str(), stage.state(&tasks.dead).await),
+        ("1 requeued\n", TaskState::Ready)
+    );
+    let again = stage.optimus(&["task", "retry", &dead, &tasks.fatal.to_string()]).ended(5);
+    assert!(
+        again.out.contains("1 requeued · 1 refused") && again.err.contains("is ready"),
+        "{again:?}"
+    );
+    assert_eq!(stage.optimus(&["task", "retry", &dead]).ended(4).out, "0 requeued · 1 refused\n");
+    let done = stage.optimus(&["task", "run-now", &retry, &delayed]).ended(0);
+    assert_eq!(done.out, "2 due now\n");
+    stage.optimus(&["task", "run-now", &tasks.blocked.to_string()]).ended(4);
+    stage.optimus(&["task", "cancel", &delayed]).ended(0);
+    assert_eq!(stage.state(&tasks.delayed).await, TaskState::Cancelled);
+    stage.optimus(&["task", "cancel", &retry, &tasks.ready.to_string()]).ended(9);
+    let ids = format!("{retry}\n\n{}\n", tasks.ready);
+    let done = run(&mut stage.command(&["task", "cancel", "-", "--yes"]), &ids).ended(0);
+    assert_eq!(done.out, "2 cancelled\n");
+    stage.optimus(&["task", "delete", &dead]).ended(9);
+    assert_eq!(stage.optimus(&["task", "delete", &dead, "--yes"]).ended(0).out, "1 deleted\n");
+    assert_eq!(
+        stage.optimus(&["task", "delete", &dead, "--yes"]).ended(3).out,
+        "0 deleted · 1 gone\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_paused_with_a_reason_cleared_and_forgotten() {
+    let stage = Stage::new().await;
+    for number in 0..100 {
+        stage.waiting(&format!("task {number}")).await;
+    }
+    let [dead] = stage.ended(["fail: x"]).await;
+    let paused = stage.optimus(&["queue", "pause", "mail", "--reason", "a deploy"]).ended(0);
+    assert_eq!(paused.out, "queue mail is paused\n");
+    let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
+    assert!(shown.contains("paused by ann (a deploy)"), "{shown}");
+    assert!(stage.optimus(&["queue", "pause", "mial"]).ended(0).err.contains("misspelt"));
+    for number in 0..100 {
+        stage.waiting(&format!("task {number}")).await;
+    }
+    stage.optimus(&["queue", "forget", "mail"]).ended(4);
+    stage.optimus(&["queue", "clear", "mail", "--state", "working", "--yes"]).ended(2);
+    assert!(stage.optimus(&["queue", "clear", "mail"]).ended(9).err.contains("Delete 100 tasks"));
+    let cleared = stage.optimus(&["queue", "clear", "mail", "--yes", "--expect", "100"]).ended(0);
+    assert_eq!(cleared.out, "100 deleted\n");
+    assert_eq!(stage.state(&dead).await, TaskState::Dead, "it does not wait");
+    stage.optimus(&["queue", "resume", "mail"]).ended(0);
+    stage.optimus(&["queue", "resume", "mial"]).ended(0);
+    let forgotten = stage.optimus(&["queue", "forget", "mial"]).ended(0);
+    assert_eq!(forgotten.out, "queue mial is forgotten\n");
+    assert_eq!(stage.optimus(&["queue", "list", "--json"]).ended(0).json().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_lanes_and_schedules_are_changed() {
+    let stage = Stage::new().await;
+    stage.furnish().await;
+    let line = ["limit", "set", "mail", "limit:stripe", "--rate", "5/m", "--max-working", "2"];
+    stage.optimus(&line).ended(0);
+    let rows = stage.optimus(&["limit", "list", "mail", "--json"]).ended(0).json();
+    let stripe = rows.iter().find(|row| row["gate"] == "limit:stripe").unwrap();
+    assert_eq!((stripe["max_working"].as_u64(), stripe["is_set"].as_bool()), (Some(2), Some(true)));
+    let removed = stage.optimus(&["limit", "remove", "mail", "limit:stripe"]).ended(0);
+    assert!(removed.out.contains("limit stripe of queue mail is removed"), "{removed:?}");
+    stage.optimus(&["limit", "set", "mail", "limit:stripe"]).ended(2);
+    stage.optimus(&["limit", "set", "mail", "stripe", "--rate", "5/m"]).ended(2);
+    stage.optimus(&["lane", "width", "mail", "user-7", "3"]).ended(0);
+    let width = stage.optimus(&["lane", "width", "mail", "user-7"]).ended(0);
+    assert_eq!(width.out, "the width of lane user-7 is 3\n");
+    stage.optimus(&["lane", "resume", "mail", "user-7"]).ended(0);
+    stage.client.submit(send("a".to_owned()).lane("user-7")).await.unwrap();
+    let cancelled = stage.optimus(&["lane", "cancel", "mail", "user-7", "--yes"]).ended(0);
+    assert_eq!(cancelled.out, "1 cancelled · 0 asked to stop\n");
+
+    stage.optimus(&["schedule", "pause", "digest"]).ended(0);
+    let rows = stage.optimus(&["schedule", "list", "--json"]).ended(0).json();
+    assert_eq!(rows[0]["paused_by"], "ann");
+    stage.optimus(&["schedule", "resume", "digest"]).ended(0);
+    let made = stage.optimus(&["schedule", "run-now", "digest", "--json"]).ended(0).json();
+    let id = made[0]["id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(stage.state(&id).await, TaskState::Delayed);
+    assert!(stage.optimus(&["schedule", "history", "digest"]).ended(0).out.contains("by hand"));
+    stage.optimus(&["schedule", "remove", "digest", "--yes"]).ended(0);
+    stage.optimus(&["schedule", "show", "digest"]).ended(3);
+    stage.optimus(&["dispenser", "release", "review", "carol", "--yes"]).ended(0);
+    let shown = stage.optimus(&["dispenser", "show", "review", "--json"]).ended(0).json();
+    assert_eq!((shown[0]["open"].as_u64(), shown[0]["assigned"].as_u64()), (Some(3), Some(0)));
+}

@@ -1,0 +1,151 @@
+//! The exit codes, and errors that say what to do.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    time::Duration,
+};
+
+use optimus_testkit::{RedisServer, eventually};
+
+use crate::{
+    kit::{optimus, run},
+    stage::Stage,
+};
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    for line in [
+        &["queue"][..],
+        &["queue", "lost"],
+        &["task", "list", "a b"],
+        &["task", "list", "mail", "--state", "gone"],
+        &["dead", "list", "--older", "5"],
+        &["task", "list", "mail", "--cause", "bored"],
+        &["--color", "pink", "queue", "list"],
+    ] {
+        run(optimus().args(line), "").ended(2);
+    }
+    let missing = run(optimus().args(["queue", "list"]), "").ended(2);
+    assert!(missing.err.contains("OPTIMUS_URL") && missing.err.contains("--url"), "{missing:?}");
+    let memory = run(optimus().args(["queue", "list", "--url", "memory://x"]), "").ended(2);
+    assert!(memory.err.contains("optimus dev"), "{memory:?}");
+    run(optimus().args(["--help"]), "").ended(0);
+}
+
+#[test]
+fn a_server_that_is_not_there_or_refuses_has_its_own_codes() {
+    let away = ["queue", "list", "--url", "redis://127.0.0.1:1/"];
+    let gone = run(optimus().args(away), "").ended(6);
+    assert!(gone.err.starts_with("error: "), "{gone:?}");
+    let gone = run(optimus().args(away).arg("--json"), "").ended(6);
+    let error: serde_json::Value = serde_json::from_str(&gone.err).unwrap();
+    assert_eq!((error["exit"].as_u64(), gone.out.as_str()), (Some(6), ""));
+    let server = RedisServer::builder().password("s3cret").start();
+    run(optimus().args(["queue", "list"]).env("OPTIMUS_URL", server.url()), "").ended(0);
+    let without = server.url().replace("s3cret", "wrong");
+    let refused = run(optimus().args(["queue", "list", "--url", &without]), "").ended(7);
+    assert!(!refused.err.contains("wrong@"), "no password is printed: {refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_exist_ends_with_3() {
+    let stage = Stage::new().await;
+    stage.waiting("x").await;
+    let unknown = "019aa6f0-1111-7abc-8def-0123456789ab";
+    for line in [
+        &["task", "show", unknown][..],
+        &["task", "show", &format!("mail/{unknown}")],
+        &["task", "explain", &format!("mail/{unknown}")],
+        &["task", "cancel", &format!("mail/{unknown}")],
+        &["group", "show", &format!("mail/{unknown}")],
+        &["flow", "show", &format!("mail/{unknown}")],
+        &["worker", "show", "vm-1-0a0b0c0d"],
+        &["schedule", "pause", "nothing"],
+        &["shard", "show", "nothing"],
+        &["search", unknown],
+    ] {
+        stage.optimus(line).ended(3);
+    }
+    stage.optimus(&["task", "show", "x"]).ended(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_ends_with_8_if_something_needs_a_look() {
+    let stage = Stage::new().await;
+    let server = RedisServer::builder().appendonly_always().start();
+    let on = |line: &[&str]| run(optimus().args(line).env("OPTIMUS_URL", server.url()), "");
+    let fine = on(&["doctor"]).ended(0);
+    assert!(fine.out.contains("no task was submitted"), "{fine:?}");
+    assert_eq!(on(&["doctor", "--quiet"]).ended(0).out, "");
+
+    stage.waiting("x").await;
+    stage.client.pause("mail").await.unwrap();
+    let bad = stage.optimus(&["doctor", "--quiet"]).ended(8);
+    for part in ["queue mail is paused", "no worker serves the queue"] {
+        assert!(bad.out.contains(part), "{part}: {bad:?}");
+    }
+    let rows = stage.optimus(&["doctor", "--json"]).ended(8).json();
+    let checks: Vec<&str> = rows.iter().filter_map(|row| row["check"].as_str()).collect();
+    for check in ["server", "eviction", "persistence", "memory", "clock", "paused", "unserved"] {
+        assert!(checks.contains(&check), "{check} is not in {checks:?}");
+    }
+    let server = RedisServer::builder().arg("--maxmemory-policy", "allkeys-lru");
+    let server = server.arg("--maxmemory", "1mb").start();
+    let evicts = run(optimus().args(["doctor"]).env("OPTIMUS_URL", server.url()), "").ended(8);
+    assert!(evicts.out.contains("noeviction"), "{evicts:?}");
+    assert!(evicts.out.contains("of 1.0 MB in use"), "{evicts:?}");
+    assert!(evicts.out.contains("loses every task"), "{evicts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_sees_that_the_disk_is_full() {
+    let server = RedisServer::builder().survives_a_full_disk().arg("--appendonly", "yes").start();
+    let on = |line: &[&str]| run(optimus().args(line).env("OPTIMUS_URL", server.url()), "");
+    on(&["queue", "pause", "mail"]).ended(0);
+    assert!(!on(&["doctor"]).out.contains("full disk"));
+    server.fill_disk().unwrap();
+    eventually("a write fails", Duration::from_secs(20), async || {
+        on(&["queue", "pause", "mail"]);
+        on(&["doctor"]).out.contains("look for a full disk")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_goes_away_is_no_failure() {
+    let stage = Stage::new().await;
+    // More than a pipe holds.
+    for number in 0..30 {
+        stage.waiting(&format!("{number} {}", "x".repeat(10_000))).await;
+    }
+    let mut command = stage.command(&["task", "list", "mail", "--all", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0), "{ended:?}");
+}
+
+#[test]
+fn a_misspelt_variable_is_named() {
+    let ran = run(
+        optimus()
+            .args(["queue", "list", "--url", "redis://127.0.0.1:1/"])
+            .env("OPTIMUS_NAMESPCE", "x"),
+        "",
+    );
+    assert!(ran.err.contains("did you mean OPTIMUS_NAMESPACE?"), "{ran:?}");
+}
+
+#[test]
+fn completions_and_the_man_page_are_printed() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(run(optimus().args(["completions", shell]), "").ended(0).out.contains("optimus"));
+    }
+    let page = run(optimus().arg("man"), "").ended(0).out;
+    assert!(page.contains(".TH") && page.contains("OPTIMUS_URL"), "{page}");
+    let folder = tempfile::tempdir().unwrap();
+    run(optimus().args(["man", "--to"]).arg(folder.path()), "").ended(0);
+    assert!(folder.path().join("optimus-dead-retry.1").is_file());
+}

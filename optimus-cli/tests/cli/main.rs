@@ -1,0 +1,11 @@
+//! Runs the program `optimus` against a real Redis: what it prints, its exit codes, and what it
+//! changes.
+
+mod acts;
+mod dev;
+mod exits;
+mod hostile;
+mod kit;
+mod outputs;
+mod scrub;
+mod stage;

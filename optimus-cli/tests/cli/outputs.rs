@@ -1,0 +1,183 @@
+//! What the commands print, compared with the files of `golden/`.
+
+use std::{sync::Arc, time::Duration};
+
+use optimus::{Client, Key, WorkerId, group};
+use optimus_core::{HeldPosts, RosterName, broker::Hold};
+
+use crate::stage::{Stage, busy, send};
+
+/// Runs commands and compares each output with the file of its name.
+fn compare(stage: &Stage, commands: &[(&str, &[&str])]) {
+    for (name, line) in commands {
+        stage.optimus(line).matches(name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_and_queues_are_listed_and_shown() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    let id = |id: &optimus::TaskId| id.to_string();
+    compare(
+        &stage,
+        &[
+            ("queue_list", &["queue", "list"]),
+            ("queue_show", &["queue", "show", "mail"]),
+            ("task_list", &["task", "list", "mail"]),
+            ("task_list_success", &["task", "list", "mail", "--state", "success"]),
+            ("task_list_limit", &["task", "list", "mail", "--state", "dead", "--limit", "1"]),
+            ("task_list_filter", &["task", "list", "mail", "--error", "smtp", "--cause", "failed"]),
+            ("dead_list", &["dead", "list"]),
+            ("task_show_dead", &["task", "show", &id(&tasks.dead)]),
+            ("task_show_ready", &["task", "show", &id(&tasks.ready)]),
+            ("task_show_success", &["task", "show", &id(&tasks.success)]),
+            ("task_explain", &["task", "explain", &id(&tasks.blocked)]),
+            ("lane_list", &["lane", "list", "mail"]),
+            ("search_id", &["search", &tasks.retry.uuid().to_string()]),
+            ("search_biz_id", &["search", "o-17", "--task", "send"]),
+            ("search_nothing", &["search", "o-18"]),
+        ],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_has_a_line_for_each_row() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    let rows = stage.optimus(&["queue", "list", "--json"]).ended(0).json();
+    assert_eq!((rows.len(), rows[0]["queue"].as_str()), (1, Some("mail")));
+    let counts = ["ready", "blocked", "delayed", "retry", "dead", "cancelled"];
+    assert_eq!(counts.map(|name| rows[0][name].as_u64().unwrap()), [2, 1, 1, 1, 2, 1]);
+    let rows = stage.optimus(&["task", "list", "mail", "--json"]).ended(0).json();
+    assert_eq!(rows.len(), 7);
+    let dead = rows.iter().find(|row| row["id"] == tasks.dead.to_string()).unwrap();
+    assert_eq!(dead["state"], "dead");
+    assert_eq!(dead["error"], "connect to smtp-7: timed out\ncaused by: no route");
+    let ready = rows.iter().find(|row| row["id"] == tasks.ready.to_string()).unwrap();
+    assert_eq!(ready["headers"]["tenant"], "acme");
+    let shown =
+        stage.optimus(&["task", "show", &tasks.success.to_string(), "--json"]).ended(0).json();
+    assert_eq!(shown[0]["result"], "sent to ann");
+    let exported = stage.optimus(&["dead", "export"]).ended(0).json();
+    assert_eq!(exported.len(), 2);
+    let arguments = r#"{"how":"fail: connect to smtp-7: timed out\ncaused by: no route"}"#;
+    assert_eq!(exported[1]["arguments"], arguments);
+    assert_eq!(exported[1]["errors"][0]["reason"], "failed");
+    let listed = stage.optimus(&["task", "list", "mail", "--all", "--json"]).ended(0).json();
+    assert_eq!(listed.len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_goes_on_where_the_one_before_has_ended() {
+    let stage = Stage::new().await;
+    let mut expected = Vec::new();
+    for number in 0..5 {
+        expected.push(stage.waiting(&format!("task {number}")).await.to_string());
+    }
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let mut line = vec!["task", "list", "mail", "--state", "ready", "--limit", "2"];
+        if !after.is_empty() {
+            line.extend(["--after", &after]);
+        }
+        let ran = stage.optimus(&line).ended(0);
+        let ids = ran.out.lines().skip(1).filter(|line| line.starts_with("mail/"));
+        seen.extend(ids.map(|line| line.split(' ').next().unwrap().to_owned()));
+        match ran.err.split("--after ").nth(1) {
+            Some(next) => after = next.trim().to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_queues_is_listed_and_shown() {
+    let stage = Stage::new().await;
+    stage.furnish().await;
+    let queue =
+        stage.client.submit(send("x".to_owned()).after(Key::new("mail", "send", "none"))).await;
+    let waits = queue.unwrap().id().to_string();
+    let pair = group(["a", "b"].map(|how| send(how.to_owned())));
+    let pair = stage.client.submit_flow(pair).await.unwrap().id().to_string();
+    compare(
+        &stage,
+        &[
+            ("limit_list", &["limit", "list"]),
+            ("schedule_list", &["schedule", "list"]),
+            ("schedule_show", &["schedule", "show", "digest"]),
+            ("dispenser_show", &["dispenser", "show", "review"]),
+            ("dispenser_open", &["dispenser", "open", "review"]),
+            ("dispenser_assigned", &["dispenser", "assigned", "review"]),
+            ("dispenser_assignees", &["dispenser", "assignees", "review"]),
+            ("group_list", &["group", "list", "mail"]),
+            ("group_show", &["group", "show", &pair]),
+            ("flow_show", &["flow", "show", &waits]),
+            ("shard_list_empty", &["shard", "list"]),
+            ("worker_list_empty", &["worker", "list"]),
+        ],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_shown_with_what_it_runs() {
+    let stage = Arc::new(Stage::new().await);
+    let (id, running) = busy(&stage).await;
+    compare(
+        &stage,
+        &[
+            ("worker_list", &["worker", "list"]),
+            ("task_list_working", &["task", "list", "mail", "--state", "working"]),
+        ],
+    );
+    let worker = stage.inspector().workers("mail").await.unwrap()[0].id.to_string();
+    compare(&stage, &[("worker_show", &["worker", "show", &worker])]);
+    let asked = stage.optimus(&["task", "cancel", &id.to_string()]).ended(0);
+    assert_eq!(asked.out, "0 cancelled · 1 asked to stop\n");
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_without_tasks_says_so() {
+    let stage = Stage::new().await;
+    let (_, none): (&Client, _) = (&stage.client, "nothing-is-here");
+    let line = |line: &[&'static str]| [line, &["--namespace", none]].concat();
+    stage.optimus(&line(&["queue", "list"])).matches("queue_list_empty");
+    stage.optimus(&line(&["dead", "list"])).matches("dead_list_empty");
+    assert_eq!(stage.optimus(&line(&["queue", "list", "--json"])).ended(0).out, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_are_shown_paused_and_counted() {
+    let stage = Stage::new().await;
+    let (roster, broker) = (RosterName::shards("orders").unwrap(), stage.client.broker());
+    broker.announce_roster(&roster).await.unwrap();
+    let worker = WorkerId::from_stored("vm-1-0a0b0c0d");
+    let hold = Hold {
+        worker: &worker,
+        lease: Duration::from_secs(60),
+        asked: 2,
+        heard: HeldPosts::default().heard(),
+        shown: &[],
+        quiet: Duration::ZERO,
+        is_leaving: false,
+        description: "{}",
+    };
+    broker.hold(&roster, &hold).await.unwrap();
+    compare(
+        &stage,
+        &[("shard_list", &["shard", "list"]), ("shard_show", &["shard", "show", "orders"])],
+    );
+    let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
+    assert_eq!(paused.out, "shard 1 of orders is paused\n");
+    let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
+    assert!(rows[1]["paused"].as_str().unwrap().contains("by ann (repair)"), "{rows:?}");
+    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["paused"].is_null(), "{rows:?}");
+    stage.optimus(&["shard", "resume", "orders"]).ended(0);
+    stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
+    stage.optimus(&["shard", "count", "orders", "4"]).ended(9);
+    let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
+    assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
+    stage.optimus(&["shard", "restart", "orders", "--yes"]).ended(0);
+}
