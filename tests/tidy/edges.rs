@@ -37,6 +37,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-fuzz", &["optimus-tasks-core", "optimus-tasks-embedded"]),
     ("optimus-soak", &["optimus-tasks", "optimus-testkit"]),
     ("optimus-journeys", &[]),
+    ("optimus-transitions", &[]),
     ("optimus-tidy", &[]),
     (
         "optimus-simulation",
@@ -187,7 +188,7 @@ fn redis_outside_the_broker_is_found() {
     assert_eq!(found("optimus-worker/src/a.rs", "use redis::Client;\nlet x: ::redis::Value;"), 2);
     assert_eq!(found("optimus-core/src/a.rs", "pub use redis;\nf(redis::cmd(\"GET\"))"), 2);
     assert_eq!(found("optimus-core/src/broker/a.rs", "use redis::Client;"), 0);
-    assert_eq!(found("optimus-core/tests/a.rs", "use redis::Client;"), 0);
+    assert_eq!(found("optimus-embedded/tests/a.rs", "use redis::Client;"), 0);
     assert_eq!(
         found("optimus/src/a.rs", "// redis::Client\nuse crate::redis::A; my_redis::b()"),
         0

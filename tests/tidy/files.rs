@@ -115,7 +115,7 @@ fn walked() -> Vec<String> {
 #[test]
 fn test_code_is_recognized_by_its_path() {
     let is_test = |path| File::new(path, "").is_test();
-    assert!(is_test("optimus-core/tests/scripts/claim.rs"));
+    assert!(is_test("tests/transitions/tests/scripts/claim.rs"));
     assert!(is_test("optimus-core/src/record_tests.rs"));
     assert!(is_test("tests/tidy/main.rs"));
     assert!(!is_test("tests/kit/src/server.rs"));

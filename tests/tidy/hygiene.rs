@@ -13,9 +13,10 @@ fn unwraps(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// Finds parameters of the type `bool`. The tests within the packages of users may have them.
+/// Finds parameters of the type `bool`. The tests of the packages of users may have them.
 fn bool_parameters(file: &File) -> Vec<Finding> {
-    let is_package = file.path.starts_with("optimus");
+    let is_package =
+        file.path.starts_with("optimus") || file.path.starts_with("tests/transitions/");
     let is_test = !file.path.contains("/src/") || file.is_test();
     if !file.is_rust() || (is_package && is_test) {
         return Vec::new();

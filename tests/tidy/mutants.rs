@@ -74,7 +74,7 @@ fn every_mutant_still_applies() {
 fn a_mutant_without_its_head_is_found() {
     let parse = |text: &str| Mutant::parse("tests/mutants/no-check.patch".into(), text);
     let (breaks, peer) = ("Nothing is checked.", "Peer: asynq#1144, nothing was checked.");
-    let killed_by = "Killed by: -p optimus-core --test scripts -- stale::";
+    let killed_by = "Killed by: -p optimus-transitions --test scripts -- stale::";
     let mutant = parse(&format!("{breaks}\n{peer}\n{killed_by}\n\n--- a/x")).unwrap();
     assert_eq!((mutant.name.as_str(), mutant.killed_by.len()), ("no-check", 6));
     let ours = "Ours: 9007fdb, nothing was checked.";

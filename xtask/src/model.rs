@@ -28,7 +28,7 @@ fn model(mut args: Vec<String>) -> anyhow::Result<bool> {
 
     let program = redis::find_or_install()?;
     println!("{cases} runs of {steps} steps from seed {seed}");
-    let target = ["--package", "optimus-tasks-core", "--test", "model", "--", "--nocapture"];
+    let target = ["--package", "optimus-transitions", "--test", "model", "--", "--nocapture"];
     let mut command = cargo(&["test", "--release"]);
     command.args(target).env(REDIS_SERVER_VAR, program);
     for (name, value) in [("CASES", cases), ("STEPS", steps), ("SEED", seed)] {

@@ -3,8 +3,8 @@
 const UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
 const SIZES: [&str; 2] = ["B", "kB"];
 
-/// Returns the text with `<id>`, `<instant>`, `<time>`, `<size>`, `<worker>` and `<host>`, and without the
-/// widths of columns.
+/// Returns the text with `<id>`, `<instant>`, `<time>`, `<size>`, `<worker>` and `<host>`, and
+/// without the widths of columns.
 pub(crate) fn scrub(text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines() {

@@ -72,7 +72,7 @@ pub async fn drain(
         release(client.broker(), world.queues.names(), &network.journal).await;
     }
     nemesis.dismiss(|setup| !stays(setup), ENDS_WITHIN).await;
-    // Otherwise they submit tasks for ever.
+    // Otherwise they submit tasks forever.
     remove_schedules(&client, world.queues.names()).await;
     let mut helper = world.worker(HELPER);
     let begun = Instant::now();

@@ -29,8 +29,12 @@ const LASTS: Duration = Duration::from_secs(100 * 60);
 const BEFORE_MS: u64 = 40 * MINUTE_MS;
 /// After this time without faults, nothing may be due any more.
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(120);
+/// Workers look at a schedule within this time after it is due.
+const LOOKS_WITHIN_MS: i64 = 2_000;
 /// One in this many checks of the nemesis does harm; it checks five times a second.
 const RARITY: u32 = 400;
+/// How many schedules stay as they are.
+const STEADY: usize = 5;
 /// A schedule that the operator changes, pauses, runs and removes.
 const CHANGED: &str = "changed";
 const ACTS: u32 = 40;
@@ -109,7 +113,7 @@ impl Course {
         // A failover may have lost what was stored last.
         self.store(&client).await;
         nemesis.run(Instant::now() + CATCHES_UP_WITHIN).await;
-        self.expect_none_due(world, &client).await;
+        expect_none_due(world, &client).await;
         self.compare(world);
         end(world, &mut nemesis).await;
     }
@@ -151,29 +155,6 @@ impl Course {
         self.store(client).await;
     }
 
-    /// Complains about schedules that nobody has taken to the present. A schedule of code is only
-    /// the matter of the workers that have it.
-    async fn expect_none_due(&self, world: &World, client: &Client) {
-        sleep(Duration::from_secs(1)).await;
-        for queue in world.queues.names() {
-            let Ok(page) = client.schedules().list(queue, None, 100).await else { continue };
-            if page.rows.len() < 5 {
-                world.network.complain(format!("only {} schedules are stored", page.rows.len()));
-            }
-            for row in page.rows {
-                let late =
-                    row.next.is_some_and(|next| next.timestamp_millis() < self.now_ms(world));
-                if late {
-                    world.network.complain(format!("{} is still due at {:?}", row.name, row.next));
-                }
-            }
-        }
-    }
-
-    fn now_ms(&self, world: &World) -> i64 {
-        i64::try_from(world.network.time.now_us() / 1_000).unwrap_or(i64::MAX) - 2_000
-    }
-
     /// Compares the instants with those that the local clock shows.
     fn compare(&self, world: &World) {
         for kind in Kind::ALL {
@@ -197,6 +178,29 @@ impl Course {
                     let zone = self.zone_name;
                     world.network.complain(format!("{zone}: {step:?}, and then {next:?}"));
                 }
+            }
+        }
+    }
+}
+
+/// Returns the store's clock, less a time in which workers may look at what is due.
+fn just_before_ms(world: &World) -> i64 {
+    i64::try_from(world.network.time.now_us() / 1_000).unwrap_or(i64::MAX) - LOOKS_WITHIN_MS
+}
+
+/// Complains about schedules that nobody has taken to the present. A schedule of code is only
+/// the matter of the workers that have it.
+async fn expect_none_due(world: &World, client: &Client) {
+    sleep(Duration::from_secs(1)).await;
+    for queue in world.queues.names() {
+        let Ok(page) = client.schedules().list(queue, None, 100).await else { continue };
+        if page.rows.len() < STEADY {
+            world.network.complain(format!("only {} schedules are stored", page.rows.len()));
+        }
+        for row in page.rows {
+            let late = row.next.is_some_and(|next| next.timestamp_millis() < just_before_ms(world));
+            if late {
+                world.network.complain(format!("{} is still due at {:?}", row.name, row.next));
             }
         }
     }

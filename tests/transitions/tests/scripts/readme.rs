@@ -6,7 +6,7 @@ use optimus_core::broker::Refusal;
 
 use crate::wrong_type::{TEXTS, named_keys};
 
-const PAGE: &str = include_str!("../../lua/README.md");
+const PAGE: &str = include_str!("../../../../lua/README.md");
 
 /// Returns the rows below a table's header, as cells.
 fn rows(head: &str) -> Vec<Vec<&'static str>> {
@@ -63,7 +63,7 @@ fn the_list_of_refusals_is_that_of_the_broker() {
 
 #[test]
 fn each_include_is_on_the_page() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/include");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lua/include");
     let files = std::fs::read_dir(folder).expect("the includes are in this package");
     let mut expected: Vec<String> = files
         .map(|file| file.expect("a readable folder").path())

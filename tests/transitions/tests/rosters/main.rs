@@ -8,7 +8,7 @@
 //! - no fence goes back;
 //! - once nothing has happened for a while, each post is held, and loads differ by at most one.
 //!
-//! `OPTIMUS_ROSTER_SEEDS=1000 cargo test -p optimus-tasks-core --test rosters` runs more histories.
+//! `OPTIMUS_ROSTER_SEEDS=1000 cargo test -p optimus-transitions --test rosters` runs more of them.
 
 #[path = "../common/mod.rs"]
 #[macro_use]

@@ -13,7 +13,7 @@ use crate::{
 
 /// The text of a submit, to send bytes that no JSON encoder writes. A plain submit of one task
 /// needs no includes.
-const SUBMIT: &str = include_str!("../../lua/submit.lua");
+const SUBMIT: &str = include_str!("../../../../lua/submit.lua");
 
 /// The keys of a plain submit, in the order of its naming block.
 const SUBMIT_KEYS: [&str; 4] = ["tasks", "ready", "wake", "ledger:c1"];

@@ -218,10 +218,9 @@ impl Run<'_> {
             });
             assert!(ticks.eq(known.history.iter().copied()), "the history of {name}, {what}");
         }
-        let ids: Vec<String> = self.bench.raw(cmd("HKEYS").arg(self.bench.key("tasks"))).await;
+        let mut ids: Vec<String> = self.bench.raw(cmd("HKEYS").arg(self.bench.key("tasks"))).await;
         let mut known: Vec<String> = self.reference.tasks.keys().map(TaskId::stored).collect();
         known.sort();
-        let mut ids = ids;
         ids.sort();
         assert_eq!(ids, known, "{what}");
         assert_eq!(self.bench.fsck().await, [""; 0], "{what}");
