@@ -205,7 +205,7 @@ fn set_aside(noted: &Noted, damaged: &[(i64, String)]) -> Plan {
     let kept = noted.shares.iter().map(rest).filter(|share| !share.seqs.is_empty()).collect();
     let note = "a relay has noted it before, so the task may be submitted";
     let parked = damaged.iter().map(|(seq, why)| (*seq, format!("{why}; {note}"))).collect();
-    Plan { kept, parked, ..Plan::default() }
+    Plan { parked, kept, ..Plan::default() }
 }
 
 /// Sends all shares at once. Returns what is to be done about them, and why some wait.

@@ -53,8 +53,12 @@ mod tests {
     #[test]
     fn an_item_that_is_lost_or_back_is_wrong() {
         let journal = ItemJournal::default();
-        ["a", "b", "c"].iter().for_each(|item| journal.added(item));
-        ["b", "c"].iter().for_each(|item| journal.ending(item));
+        for item in ["a", "b", "c"] {
+            journal.added(item);
+        }
+        for item in ["b", "c"] {
+            journal.ending(item);
+        }
         journal.done("c");
         let present = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
         assert_eq!(journal.compare(&present(&["a", "b"])), [""; 0]);

@@ -40,7 +40,9 @@ impl Desk<'_> {
     async fn add(&self, items: &[(&str, i8)]) {
         let all = items.iter().map(|(id, priority)| Item::new(*id).priority(*priority));
         if self.review.add(all).await.is_ok() {
-            items.iter().for_each(|(id, _)| self.items.added(id));
+            for (id, _) in items {
+                self.items.added(id);
+            }
         }
     }
 
@@ -50,7 +52,9 @@ impl Desk<'_> {
     }
 
     async fn done(&self, who: &str, ids: &[String]) {
-        ids.iter().for_each(|id| self.items.ending(id));
+        for id in ids {
+            self.items.ending(id);
+        }
         if let Ok(settled) = self.review.done(who, ids).await {
             settled.accepted.iter().for_each(|id| self.items.done(id));
         }
@@ -63,7 +67,9 @@ async fn named(desk: &Desk<'_>) {
     let first: Vec<String> = (0..6).map(|number| format!("i{number}")).collect();
     for _ in 0..2 {
         if once("a").add(first.iter().map(|id| Item::new(id.as_str()))).await.is_ok() {
-            first.iter().for_each(|id| desk.items.added(id));
+            for id in &first {
+                desk.items.added(id);
+            }
         }
     }
     drop(once("a").add([Item::new("other")]).await);

@@ -139,7 +139,7 @@ async fn of_another(hand: &mut Hand<'_>) {
     }
     let own = hand.claim(2).await;
     if let Some(first) = own.first() {
-        hand.complete(&[first.clone()]).await;
+        hand.complete(std::slice::from_ref(first)).await;
         hand.complete(&own).await;
     }
 }

@@ -136,7 +136,7 @@ impl Reference {
     pub(super) fn read(&self, name: &str) -> Reading {
         let (name, known) = self.known.get_key_value(name).expect("it is due");
         let due = known.due.expect("it is due");
-        Reading { name: *name, edition: known.edition, due, content: known.content }
+        Reading { name, edition: known.edition, due, content: known.content }
     }
 
     /// Returns the turns that take a schedule to the present, in their order.
@@ -164,7 +164,7 @@ impl Reference {
                 (first..instants.len()).map(turn).collect()
             }
             Missed::Skip => vec![one(now - latest <= LATE_MAX_MS)],
-            _ => vec![one(true)],
+            Missed::RunOnce => vec![one(true)],
         }
     }
 
