@@ -121,12 +121,10 @@ where
 {
     let marker = Marker::of(ctx, part)?;
     let claim = Claim::of(ctx, part, pool)?;
-    let (mut tx, mut inserted) = begin_with(&marker, pool).await?;
-    if inserted == Inserted::LacksFloor {
-        limit::roll_back(tx).await?;
-        create_floor(pool, &marker.queue).await?;
-        (tx, inserted) = begin_with(&marker, pool).await?;
+    if DB::DIALECT == Dialect::MySql {
+        ensure_floor(pool, &marker.queue).await?;
     }
+    let (mut tx, inserted) = begin_with(&marker, pool).await?;
     if inserted == Inserted::Known {
         let stored = marker.output::<DB>(&mut tx).await?;
         limit::roll_back(tx).await?;
@@ -165,8 +163,6 @@ enum Inserted {
     New,
     /// Another attempt has committed it.
     Known,
-    /// The floor of the queue must be created first.
-    LacksFloor,
 }
 
 /// What shows that a part of a task was applied.
@@ -207,13 +203,6 @@ impl Marker {
         // or waits for this transaction.
         let select = "SELECT fence FROM optimus_fence WHERE name = ?";
         let select = Statement::new(select).with(floor_of(&self.queue));
-        if DB::DIALECT == Dialect::MySql {
-            // To lock a row that is not there is to lock the gap in which guards insert theirs.
-            let found = DB::read(connection, select.clone(), &[Kind::Int]).await?;
-            if found.is_empty() {
-                return Ok(Inserted::LacksFloor);
-            }
-        }
         let rows = DB::read(connection, select.add(DB::DIALECT.for_share()), &[Kind::Int]).await?;
         let seen = rows.first().map_or(0, |row| u64::try_from(row[0].int()).unwrap_or(0));
         if self.fence <= seen {
@@ -257,6 +246,19 @@ impl Marker {
 /// The name of the fence below which the markers of a queue may be purged.
 fn floor_of(queue: &str) -> String {
     format!("@once.{queue}")
+}
+
+/// Creates the floor of a queue, unless it is there. In MySQL, to lock a row that is not there is to
+/// lock the gap in which guards insert theirs. It comes before the marker, because attempts that
+/// wait for a marker that is rolled back would wait for each other.
+async fn ensure_floor<DB: OutboxDb>(pool: &Pool<DB>, queue: &str) -> Result<(), Error> {
+    let select = Statement::new("SELECT fence FROM optimus_fence WHERE name = ?");
+    let select = select.with(floor_of(queue));
+    let found = DB::read(&mut *pool.acquire().await?, select, &[Kind::Int]).await?;
+    if found.is_empty() {
+        create_floor(pool, queue).await?;
+    }
+    Ok(())
 }
 
 /// Creates the floor of a queue, in a transaction of its own, so that nothing stays locked.
