@@ -248,9 +248,9 @@ fn floor_of(queue: &str) -> String {
     format!("@once.{queue}")
 }
 
-/// Creates the floor of a queue, unless it is there. In MySQL, to lock a row that is not there is to
-/// lock the gap in which guards insert theirs. It comes before the marker, because attempts that
-/// wait for a marker that is rolled back would wait for each other.
+/// Creates the floor of a queue, unless it is there. In MySQL, to lock a row that is not there is
+/// to lock the gap in which guards insert theirs. It comes before the marker, because attempts
+/// that wait for a marker that is rolled back would wait for each other.
 async fn ensure_floor<DB: OutboxDb>(pool: &Pool<DB>, queue: &str) -> Result<(), Error> {
     let select = Statement::new("SELECT fence FROM optimus_fence WHERE name = ?");
     let select = select.with(floor_of(queue));

@@ -162,8 +162,8 @@ impl Posts {
         self.is_announced = is_announced;
     }
 
-    /// Returns how long a call may take. The work must end with the lease, also while Redis does not
-    /// answer.
+    /// Returns how long a call may take. The work must end with the lease, also while Redis does
+    /// not answer.
     fn patience(&self) -> Duration {
         let (now, lease) = (Instant::now(), self.shared.config.lease);
         let ends = self.members.iter().filter_map(Member::lease_ends).min();

@@ -91,16 +91,17 @@ scenes! {
     clock_back = ClockBack;
 }
 
-/// Calls that no scene makes. The first seven need more tasks that wait for one than a scene has. Of
-/// the next five, three need more tasks than a scene has: one call removes successes above 1,128,
-/// one call handles more than 128 tasks that are due at once, and one call purges 64 dead tasks of
-/// which some block their lanes. The fourth one needs a key of another type, which only a foreign
-/// program would write. The fifth one repeats a read that was refused, so that its refusal ends the
-/// script. The next one needs a task that takes the result of a task with a biz id and without an
-/// outcome ttl. The next two need a task that led a run and has ended, and that a program of an
-/// older version has left in its key, and the two after them 500 gates that wait while the clock is
-/// set back. Four need a group that has not ended when its time is over, the next one 10,000 rows that
-/// have failed, and the last one 512 items of a dispenser whose time is over.
+/// Calls that no scene makes. The first seven need more tasks that wait for one than a scene has.
+/// Of the next five, three need more tasks than a scene has: one call removes successes above
+/// 1,128, one call handles more than 128 tasks that are due at once, and one call purges 64 dead
+/// tasks of which some block their lanes. The fourth one needs a key of another type, which only a
+/// foreign program would write. The fifth one repeats a read that was refused, so that its refusal
+/// ends the script. The next one needs a task that takes the result of a task with a biz id and
+/// without an outcome ttl. The next two need a task that led a run and has ended, and that a
+/// program of an older version has left in its key, and the two after them 500 gates that wait
+/// while the clock is set back. Four need a group that has not ended when its time is over, the
+/// next one 10,000 rows that have failed, and the last one 512 items of a dispenser whose time is
+/// over.
 const MADE_NOWHERE: [&str; 23] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
