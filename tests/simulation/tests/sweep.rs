@@ -128,11 +128,23 @@ const MADE_NOWHERE: [&str; 23] = [
     "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
 ];
 
+/// The script that no scene runs, because only operators call it. Its own tests make each call.
+const IN_NO_SCENE: &str = "run_now";
+
+/// Calls of `checkpoint` that a scene makes and none fails: they read the positions of counts
+/// before the last one. Its own tests fail them.
+const MADE_ONLY: [&str; 2] = [
+    "for _, field in ipairs(redis.call('HKEYS', positions)) do",
+    "for _, old in ipairs(redis.call('HKEYS', generations)) do",
+];
+
 #[test]
 fn every_call_that_a_script_makes_before_it_writes_fails_once() {
     let (coverage, wrong) = fail_each_call();
     assert_eq!(wrong, [""; 0]);
-    let sites = coverage.sites();
+    let (of_no_scene, sites): (Vec<_>, Vec<_>) =
+        coverage.sites().into_iter().partition(|site| site.place.script == IN_NO_SCENE);
+    assert!(of_no_scene.iter().all(|site| site.made == 0), "a scene runs it: {of_no_scene:?}");
     let made = sites.iter().filter(|site| site.made == site.calls);
     let made: HashSet<&str> = made.map(|site| site.text).collect();
     let (mut never_made, mut never_failed) = (Vec::new(), Vec::new());
@@ -144,7 +156,8 @@ fn every_call_that_a_script_makes_before_it_writes_fails_once() {
         if site.made < site.calls && !may_miss {
             never_made.push(format!("{site:?}"));
         }
-        if site.failed < site.early {
+        let fails_elsewhere = site.place.script == "checkpoint" && MADE_ONLY.contains(&site.text);
+        if site.failed < site.early && !fails_elsewhere {
             never_failed.push(format!("{site:?}"));
         }
     }
