@@ -1,6 +1,6 @@
 //! Performs one run with schedules or with shards: a seed decides about workers, operators and
-//! faults. Seeds are in turn those of [schedules](crate::run_schedules) and of
-//! [shards](crate::run_shards).
+//! faults. Seeds are in turn those of schedules and of
+//! shards.
 
 use std::sync::Arc;
 
