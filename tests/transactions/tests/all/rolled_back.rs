@@ -5,7 +5,11 @@ use std::time::Duration;
 use optimus_core::BoxError;
 use optimus_sql::{Error, Once as _, PerformInTx as _, transaction};
 use sqlx::{MySql, Postgres, Sqlite};
-use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::{Mutex, oneshot},
+    task::JoinHandle,
+    time::sleep,
+};
 
 use crate::{
     databases::TestDb,
@@ -105,6 +109,8 @@ const ACCOUNTS: &str = "CREATE TABLE account (id bigint PRIMARY KEY, n bigint NO
                         (SELECT 1 UNION ALL SELECT id + 1 FROM number WHERE id < 50) \
                         SELECT id, 0 FROM number";
 
+static READS: Mutex<()> = Mutex::const_new(());
+
 /// Begins a transaction that is heavier than any other one, and so survives a deadlock over the
 /// accounts 1 and 2.
 async fn heavy(setup: &Setup<MySql>) -> JoinHandle<()> {
@@ -117,10 +123,13 @@ async fn heavy(setup: &Setup<MySql>) -> JoinHandle<()> {
         let waits = "SELECT COUNT(*) FROM information_schema.innodb_trx AS trx \
                      JOIN information_schema.processlist AS one ON one.id = trx_mysql_thread_id \
                      WHERE trx_state = 'LOCK WAIT' AND one.db = DATABASE()";
-        // InnoDB refreshes this table ten times a second, and only if nobody reads it.
+        // InnoDB refreshes this table ten times a second, and only if nobody reads it. So one test
+        // reads it at a time.
+        let reads = READS.lock().await;
         while MySql::number(&pool, waits).await == 0 {
             sleep(Duration::from_millis(150)).await;
         }
+        drop(reads);
         let first = "UPDATE account SET n = n + 100 WHERE id = 1";
         sqlx::query(first).execute(&mut *tx).await.unwrap();
         tx.commit().await.unwrap();
