@@ -1,0 +1,26 @@
+//! Workers and clients beside servers, links and processes that fail.
+
+#[macro_use]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod connections;
+mod credentials;
+mod due_herd;
+mod durability;
+mod failover;
+mod leases;
+mod lost_answers;
+mod lost_wakeups;
+mod network;
+mod outage;
+mod permissions;
+mod quarantine;
+mod recovery;
+mod sharing;
+mod slow_link;
+mod starved;
+mod submit_timeout;
+mod tls;
+mod unused_queues;
+mod wakeups;

@@ -1,0 +1,23 @@
+//! Order, limits, dependencies, groups and chains through clients and workers.
+
+#[macro_use]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cancelling;
+mod dependencies;
+mod dependencies_lost;
+mod explaining;
+mod flows;
+mod flows_seen;
+mod gathering;
+mod gathering_each;
+mod gathering_faults;
+mod gathering_logged;
+mod groups;
+mod groups_again;
+mod groups_failures;
+mod groups_faults;
+mod groups_nested;
+mod lanes;
+mod limits;

@@ -1,0 +1,11 @@
+//! Where tasks come from: schedules, shards and dispensers.
+
+#[macro_use]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod dispenser;
+mod schedules;
+mod shards;
+mod shards_faults;
+mod shards_rounds;

@@ -1,0 +1,34 @@
+//! Whole lives of tasks: submit, run, end, read.
+
+#[macro_use]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod blocking;
+mod context;
+mod contradictions;
+mod control_words;
+mod deleting;
+mod dropped;
+mod ending;
+mod follow_ups;
+mod headers;
+mod hostile;
+mod hostile_layers;
+mod kept_bytes;
+mod layers;
+mod layers_ended;
+mod lifecycle;
+mod operating;
+mod outcomes;
+mod outcomes_unknown;
+mod payloads;
+mod queue_names;
+mod records;
+mod reporting;
+mod results;
+mod same_id;
+mod submitting;
+mod subscribers;
+mod waiting;
