@@ -39,7 +39,7 @@ async fn serialize(value: u8, serializer: u8, ctx: u8, __p0: u8, f: u8) -> Resul
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     let answer = convert(Task(1), Json(Call), None).perform_inline().await.unwrap();
     assert_eq!(answer, Json(Task(1)));
     assert_eq!(serialize(1, 2, 3, 4, 5).perform_inline().await.unwrap(), 15);

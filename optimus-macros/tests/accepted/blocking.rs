@@ -13,7 +13,7 @@ fn thumbnail(path: String, #[data] caller: ThreadId, ctx: Context) -> Result<usi
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+pub(super) async fn main() {
     let data = Data::new().with(thread::current().id());
     let length = thumbnail("a.png".to_owned()).perform_inline_with(data.clone()).await.unwrap();
     assert_eq!(length, 5);

@@ -5,8 +5,8 @@ mod vendor {
     pub use optimus as jobs;
 }
 
-#[optimus::task(crate = crate::vendor::jobs)]
-async fn plain(n: u8) -> Result<u8, String> {
+#[optimus::task(crate = crate::renamed_crate::vendor::jobs)]
+async fn bare(n: u8) -> Result<u8, String> {
     Ok(n)
 }
 
@@ -17,7 +17,7 @@ async fn quoted(n: u8) -> Result<u8, String> {
 
 macro_rules! wrapped {
     ($name:ident) => {
-        #[optimus::task(crate = $crate::vendor::jobs)]
+        #[optimus::task(crate = $crate::renamed_crate::vendor::jobs)]
         async fn $name(n: u8) -> Result<u8, String> {
             Ok(n)
         }
@@ -27,8 +27,8 @@ macro_rules! wrapped {
 wrapped!(by_macro);
 
 #[tokio::main]
-async fn main() {
-    assert_eq!(plain(1).perform_inline().await.unwrap(), 1);
+pub(super) async fn main() {
+    assert_eq!(bare(1).perform_inline().await.unwrap(), 1);
     assert_eq!(quoted(2).perform_inline().await.unwrap(), 2);
     assert_eq!(by_macro(3).perform_inline().await.unwrap(), 3);
 }

@@ -16,7 +16,7 @@ fn sort(r#type: String, mut kept: u64) -> Result<u64, String> {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     charge(7, (1, 2)).perform_inline().await.unwrap();
     assert_eq!(sort("a".to_owned(), 1).perform_inline().await.unwrap(), 2);
 }

@@ -48,7 +48,11 @@ async fn record(client: &Client, id: &optimus::TaskId) -> TaskRecord {
 }
 
 #[tokio::main]
-async fn main() -> optimus::Result<()> {
+pub(super) async fn main() {
+    check().await.unwrap();
+}
+
+async fn check() -> optimus::Result<()> {
     let client = Client::connect("memory://templates").await?;
     let flow = chain![
         load(3),
@@ -77,7 +81,9 @@ async fn main() -> optimus::Result<()> {
     client.submit_flow(number().then(set.biz_id(18))).await?;
 
     // Anything that can be printed is a biz id.
-    for named in [key(opened, 7_u32), key(opened, &7_u64), key(opened, Uuid::nil()), key(opened, "7")] {
+    for named in
+        [key(opened, 7_u32), key(opened, &7_u64), key(opened, Uuid::nil()), key(opened, "7")]
+    {
         drop(load(1).after(named));
     }
     Ok(())

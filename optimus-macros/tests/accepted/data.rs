@@ -32,7 +32,7 @@ fn names<A, F: TaskFn<A>>(_: F) -> Vec<&'static str> {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     assert_eq!(names(render).len(), 4);
     let counter = Arc::new(Mutex::new(0_u32));
     let check: Check = Arc::new(|page| page == "home");

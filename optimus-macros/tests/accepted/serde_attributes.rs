@@ -51,7 +51,7 @@ fn round_trip<A, F: TaskFn<A>>(_: F, json: &str) -> String {
     serde_json::to_string(&task).unwrap()
 }
 
-fn main() {
+pub(super) fn main() {
     let json = r#"{"secs":90,"opaque":1,"times":5}"#;
     assert_eq!(round_trip(wait, r#"{"secs":90,"opaque":1}"#), json);
     let json = r#"{"secs":1,"opaque":2,"times":3,"whom":"Ann"}"#;

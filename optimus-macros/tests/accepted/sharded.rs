@@ -35,7 +35,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn main() {
+pub(super) fn main() {
     assert_eq!((orders().name(), other::all().name()), ("orders", "pass.of-all"));
     let options = orders().options();
     assert_eq!(

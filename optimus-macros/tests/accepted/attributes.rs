@@ -28,7 +28,7 @@ async fn Shouting(#[allow(unused_mut)] mut LOUD: u8) {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     documented(1).perform_inline().await.unwrap();
     #[allow(deprecated)]
     old(1).perform_inline().await.unwrap();

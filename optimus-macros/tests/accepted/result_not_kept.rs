@@ -15,7 +15,7 @@ pub fn connect_blocking(fail: bool) -> Result<Connection, String> {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     let () = connect().perform_inline().await.unwrap();
     let () = connect_blocking(false).perform_inline().await.unwrap();
     connect_blocking(true).perform_inline().await.unwrap_err();

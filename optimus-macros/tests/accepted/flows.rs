@@ -57,10 +57,16 @@ mod elsewhere {
 }
 
 #[tokio::main]
-async fn main() -> optimus::Result<()> {
+pub(super) async fn main() {
+    sell().await.unwrap();
+}
+
+async fn sell() -> optimus::Result<()> {
     let url = "memory://flows";
     let client = Client::connect(url).await?.install();
-    let worker = Worker::builder(url).queues(["default", "other"]).build()?;
+    let worker = Worker::builder(url).queues(["default", "other"]).only_named_tasks();
+    let worker = worker.task(reserve).task(pay).task(ship).task(note).task(double).task(times);
+    let worker = worker.task(sum).task(sum_pages).task(elsewhere::count).build()?;
     let flows = async {
         let sale = chain![
             reserve(7),

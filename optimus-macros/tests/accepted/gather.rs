@@ -77,7 +77,7 @@ fn key<T: Task>(call: optimus::Call<T>) -> String {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     let event = Event { user: 7, r#type: "sold".into() };
     let record = digest(event.clone()).into_submission().unwrap().stored();
     let record = TaskRecord::decode(record).unwrap();

@@ -18,7 +18,7 @@ fn check<A, F: TaskFn<A>>(_: F, name: &str) {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     check(nothing, "nothing");
     check(nothing_blocking, "nothing_blocking");
     let () = nothing().perform_inline().await.unwrap();

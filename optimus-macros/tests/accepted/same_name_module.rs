@@ -14,7 +14,7 @@ pub mod send_email {
 pub use send_email::send_email;
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     send_email("ann@example.org".to_owned()).perform_inline().await.unwrap();
     send_email::send_email_body("ann@example.org".to_owned()).await.unwrap();
 }

@@ -44,7 +44,7 @@ fn backoff<A, F: TaskFn<A>>(_: F, n: u32) -> Duration {
     chosen.wait(n, &std::fmt::Error, 0.0)
 }
 
-fn main() {
+pub(super) fn main() {
     assert_eq!(backoff(own, 3), Duration::from_secs(180));
     assert_eq!(backoff(fixed, 3), Duration::from_secs(30));
     assert_eq!(backoff(linear, 3), Duration::from_secs(30));

@@ -71,9 +71,9 @@ pub async fn charge(
     order.id += 1;
     tokio::task::yield_now().await;
     match &kind {
-        Some(kind) => Ok(Receipt {
-            text: format!("{} {} {kind} {}", order.id, stripe.0, ctx.attempt()),
-        }),
+        Some(kind) => {
+            Ok(Receipt { text: format!("{} {} {kind} {}", order.id, stripe.0, ctx.attempt()) })
+        }
         None => Err(Declined),
     }
 }
@@ -85,7 +85,7 @@ fn options<A, F: TaskFn<A>>(_: F) -> (&'static str, TaskOptions, [Option<String>
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     let (name, options, [biz_id, lane]) = options(charge);
     assert_eq!(name, "billing.charge");
     assert_eq!(biz_id.unwrap(), "7-a-None-{}");

@@ -23,7 +23,7 @@ fn check<A, F: TaskFn<A>>(_: F) {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     check(r#move);
     let order = Order { r#type: "x".to_owned() };
     assert_eq!(r#move(3, order).perform_inline().await.unwrap(), "3 x");

@@ -25,7 +25,7 @@ async fn with_tuple() -> optimus::Result<(u8, Option<String>), std::io::Error> {
 }
 
 #[tokio::main]
-async fn main() {
+pub(super) async fn main() {
     assert_eq!(with_anyhow(false).perform_inline().await.unwrap(), [1]);
     let error = with_anyhow(true).perform_inline().await.unwrap_err();
     assert_eq!(error.to_string(), "asked to fail");

@@ -52,7 +52,7 @@ fn schedule_of<T: Task>(_: &optimus::Call<T>) -> Option<optimus::Schedule> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+pub(super) async fn main() {
     let data = Data::new().with("ops".to_owned());
     let text = reports::report().perform_inline_with(data).await.unwrap();
     assert_eq!(text, "ops None report.daily");
