@@ -2,7 +2,7 @@
 
 use std::{
     borrow::{Borrow, Cow},
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::Write as _,
     time::Duration,
 };
@@ -269,7 +269,7 @@ enum Rest {
 }
 
 /// Pushes the part that all reports share: runs of equal tokens, then the ids. If all tokens are
-/// equal and only columns follow, the script needs no count.
+/// equal, all ids differ and only columns follow, the script needs no count.
 fn push_leases<'a>(
     call: &mut ScriptCall,
     leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
@@ -282,10 +282,11 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    if let (Rest::Columns, [(token, _)]) = (rest, &runs[..]) {
+    let repeats = !all_differ(leases.clone().map(|lease| &lease.id));
+    if let (Rest::Columns, [(token, _)], false) = (rest, &runs[..], repeats) {
         call.push(token);
     } else {
-        call.push(runs.len());
+        call.push(format_args!("{}{}", if repeats { "=" } else { "" }, runs.len()));
         for (token, length) in runs {
             call.push(token);
             call.push(length);
@@ -294,6 +295,12 @@ fn push_leases<'a>(
     for lease in leases {
         call.push_id(&lease.id);
     }
+}
+
+/// Returns whether no id is there twice. Usually they are in the order of their birth.
+fn all_differ<'a>(ids: impl Iterator<Item = &'a TaskId> + Clone) -> bool {
+    let mut seen = HashSet::new();
+    ids.clone().is_sorted_by(|one, next| one < next) || ids.clone().all(|id| seen.insert(id))
 }
 
 /// Pushes the number of extras, the extras, and the results.
@@ -366,9 +373,10 @@ fn push_extras(
 }
 
 /// Returns the members of groups as words of a call: for each run of members of one group
-/// `&<first>:<last>;<home queue, '' for this one>;<group>`, with positions from 1, and then the
-/// position in the group and the result of each. If all have the same result, as of handlers that
-/// return `()`, `=` is before the group, and the result is there once, before the positions.
+/// `&<first>:<last>;<last position in the group>;<home queue, '' for this one>;<group>`, with
+/// positions from 1, and then the position in the group and the result of each. If all have the
+/// same result, as of handlers that return `()`, `=` is before the group, and the result is there
+/// once, before the positions.
 fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> Vec<Cow<'a, [u8]>> {
     let members: Vec<(usize, &Completion)> = (1..)
         .zip(done.iter().map(Borrow::borrow))
@@ -383,7 +391,9 @@ fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> V
         let home = if group.queue() == queue { "" } else { group.queue().as_str() };
         let is_shared = run.iter().all(|(_, done)| done.handed_on() == one.handed_on());
         let sharing = if is_shared { "=" } else { "" };
-        let text = format!("&{first}:{last};{home};{sharing}{}", group.stored());
+        let indexes = run.iter().filter_map(|(_, done)| Some(done.member.as_ref()?.index));
+        let most = indexes.max().unwrap_or_default();
+        let text = format!("&{first}:{last};{most};{home};{sharing}{}", group.stored());
         words.push(Cow::Owned(text.into_bytes()));
         if is_shared {
             words.push(Cow::Borrowed(one.handed_on()));
