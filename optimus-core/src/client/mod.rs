@@ -16,6 +16,7 @@ mod gate_handle;
 mod group_handle;
 mod handler_client;
 mod lane_handle;
+mod later_steps;
 mod ledger;
 mod many_results;
 mod operate;
