@@ -18,9 +18,10 @@
 --        and then a lane for each of these tasks are the lanes; they come after all other extras.
 --        `%<position>;<ms>` is how long the success of a task is remembered, in addition to its
 --        other extra. After these and before the lanes come the members of groups: for each run of
---        members of one group `&<first>:<last>;<last position in the group>;<home queue, '' for this
---        one>;<group>`, then for each its position in the group and its result. `=` before the group means that all have
---        the same result: it comes first, and then only their positions
+--        members of one group `&<first>:<last>;<last position in the group>;<home queue>;<group>`,
+--        the queue being '' for this one, then for each its position in the group and its result.
+--        `=` before the group means that all have the same result: it comes first, and then only
+--        their positions
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
 --        effects for a relay were posted
 

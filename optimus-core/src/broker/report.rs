@@ -1,13 +1,16 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
 use std::{
-    borrow::{Borrow, Cow},
+    borrow::Borrow,
     collections::{HashMap, HashSet},
     io::Write as _,
     time::Duration,
 };
 
-use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts, submit::lane_words};
+use super::{
+    Broker, BrokerError, Reply, ScriptCall, keys::Keys, member_words::member_words, scripts,
+    submit::lane_words,
+};
 use crate::{
     gate::ShutScope,
     group::Member,
@@ -59,12 +62,12 @@ impl Completion {
     }
 
     /// The group that counts it.
-    fn group(&self) -> Option<&TaskId> {
+    pub(super) fn group(&self) -> Option<&TaskId> {
         self.member.as_ref().map(|member| &member.group)
     }
 
     /// The result that its group gets.
-    fn handed_on(&self) -> &[u8] {
+    pub(super) fn handed_on(&self) -> &[u8] {
         self.result.as_ref().map_or(b"null", |(bytes, _)| bytes)
     }
 
@@ -282,7 +285,7 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    let repeats = !all_differ(leases.clone().map(|lease| &lease.id));
+    let repeats = !all_differ(&leases.clone().map(|lease| &lease.id));
     if let (Rest::Columns, [(token, _)], false) = (rest, &runs[..], repeats) {
         call.push(token);
     } else {
@@ -298,7 +301,7 @@ fn push_leases<'a>(
 }
 
 /// Returns whether no id is there twice. Usually they are in the order of their birth.
-fn all_differ<'a>(ids: impl Iterator<Item = &'a TaskId> + Clone) -> bool {
+fn all_differ<'a>(ids: &(impl Iterator<Item = &'a TaskId> + Clone)) -> bool {
     let mut seen = HashSet::new();
     ids.clone().is_sorted_by(|one, next| one < next) || ids.clone().all(|id| seen.insert(id))
 }
@@ -370,41 +373,4 @@ fn push_extras(
     for body in bodies {
         call.push_bytes(body);
     }
-}
-
-/// Returns the members of groups as words of a call: for each run of members of one group
-/// `&<first>:<last>;<last position in the group>;<home queue, '' for this one>;<group>`, with
-/// positions from 1, and then the position in the group and the result of each. If all have the
-/// same result, as of handlers that return `()`, `=` is before the group, and the result is there
-/// once, before the positions.
-fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> Vec<Cow<'a, [u8]>> {
-    let members: Vec<(usize, &Completion)> = (1..)
-        .zip(done.iter().map(Borrow::borrow))
-        .filter(|(_, done)| done.member.is_some())
-        .collect();
-    let runs = members
-        .chunk_by(|(at, one), (next_at, next)| at + 1 == *next_at && one.group() == next.group());
-    let mut words = Vec::with_capacity(2 * members.len() + 1);
-    for run in runs {
-        let ([(first, one), ..], [.., (last, _)]) = (run, run) else { continue };
-        let Some(group) = one.group() else { continue };
-        let home = if group.queue() == queue { "" } else { group.queue().as_str() };
-        let is_shared = run.iter().all(|(_, done)| done.handed_on() == one.handed_on());
-        let sharing = if is_shared { "=" } else { "" };
-        let indexes = run.iter().filter_map(|(_, done)| Some(done.member.as_ref()?.index));
-        let most = indexes.max().unwrap_or_default();
-        let text = format!("&{first}:{last};{most};{home};{sharing}{}", group.stored());
-        words.push(Cow::Owned(text.into_bytes()));
-        if is_shared {
-            words.push(Cow::Borrowed(one.handed_on()));
-        }
-        for (_, done) in run {
-            let Some(member) = &done.member else { continue };
-            words.push(Cow::Owned(member.index.to_string().into_bytes()));
-            if !is_shared {
-                words.push(Cow::Borrowed(done.handed_on()));
-            }
-        }
-    }
-    words
 }
