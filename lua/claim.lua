@@ -18,7 +18,7 @@
 -- REFUSE LAPSED · STALE · NEWER · PAUSED
 
 -- A read of a local name costs Redis a third of a read of a global one.
-local KEYS, ARGV = KEYS, ARGV
+local KEYS, ARGV, call = KEYS, ARGV, redis.call
 local meta, tasks, ready, priority, workers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local working, wake, tries = KEYS[6], KEYS[7], KEYS[8]
 local now, worker, seq = now_ms(ARGV[1]), ARGV[2], ARGV[3]
@@ -26,6 +26,8 @@ local want_text, alone = ARGV[4], ARGV[5] == '1'
 -- Arithmetic with a text costs Redis half of `tonumber`.
 local want = want_text + 0
 local CLAIM_MAX = 128
+-- The byte of `:`.
+local COLON = 58
 -- The lengths of an entry that is a task's id, and of one with a stamp, as in `ready_entry`.
 local ID_LENGTH, STAMPED_LENGTH = 22, 31
 -- With one more entry, a key with permits becomes a table, as in `gate`.
@@ -37,30 +39,32 @@ local LEASE_MS = 15000
 local PADDING = '                                                                '
 
 -- Checks.
-local expiry = redis.call('ZSCORE', workers, worker)
-if not expiry or expiry + 0 <= now then
+local expiry = call('ZSCORE', workers, worker)
+expiry = expiry and expiry + 0
+if not expiry or expiry <= now then
   return { 'LAPSED' }
 end
-local last = redis.call('HGET', working, LAST_CLAIM)
-local last_seq = last and string.sub(last, 1, string.find(last, ':', 1, true) - 1)
+local last = call('HGET', working, LAST_CLAIM)
 -- Numbers with the same count of digits sort as text, so the usual case parses nothing.
-local is_new = not last_seq or (#last_seq == #seq and last_seq < seq)
-  or tonumber(last_seq) < tonumber(seq)
-if not is_new and last_seq ~= seq then
-  return { 'STALE' }
-elseif not is_new then
-  local _, repeated_claim = rare()()
-  return repeated_claim(working, tasks, tries, last, now)
+local is_new = not last or string.byte(last, #seq + 1) == COLON and last < seq
+if not is_new then
+  local last_seq = string.sub(last, 1, string.find(last, ':', 1, true) - 1)
+  if last_seq == seq then
+    local _, repeated_claim = rare()()
+    return repeated_claim(working, tasks, tries, last, now)
+  elseif tonumber(last_seq) > tonumber(seq) then
+    return { 'STALE' }
+  end
 end
 if want > CLAIM_MAX then
   want, want_text = CLAIM_MAX, '128'
 end
 -- This reads one entry more than wanted, to know whether work is left. Then no worker needs to wait
 -- for a due time.
-local entries = redis.call('LRANGE', ready, '0', want_text)
+local entries = call('LRANGE', ready, '0', want_text)
 local flags = #entries > want
-  and redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs')
-  or redis.call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs', 'timer')
+  and call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs')
+  or call('HMGET', meta, 'paused', 'fence', 'due', 'tombstones', 'needs', 'timer')
 local needs = flags[5]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
@@ -70,13 +74,13 @@ end
 local due_at, has_tombstones = flags[3] and flags[3] + 0, flags[4] and flags[4] ~= '0'
 local is_due = due_at and due_at <= now
 local version = needs and tonumber(needs) or 1
-local is_limited = version >= NEEDS_OF_LIMITS and redis.call('HGET', meta, 'limited')
+local is_limited = version >= NEEDS_OF_LIMITS and call('HGET', meta, 'limited')
 local is_usual, is_woken = not is_due and not has_tombstones and not is_limited, nil
 if is_usual and #entries <= want then
-  is_usual = redis.call('EXISTS', priority) == 0
+  is_usual = call('EXISTS', priority) == 0
 elseif is_usual then
   -- This counts the first key twice, so the sum shows which of the two exist.
-  local there = redis.call('EXISTS', priority, priority, wake)
+  local there = call('EXISTS', priority, priority, wake)
   is_usual = there < 2
   if is_usual then
     is_woken = there == 1
@@ -88,17 +92,17 @@ local base = is_limited and string.sub(meta, 1, -5)
 local is_calm, is_bare = is_limited and not is_due and not has_tombstones, false
 if is_calm then
   local waits, loans = base .. 'waits', base .. 'loans'
-  is_bare = redis.call('EXISTS', priority, waits, loans, base .. 'limits', base .. 'shut') == 0
-  is_calm = is_bare or redis.call('EXISTS', priority, waits, loans) == 0
+  is_bare = call('EXISTS', priority, waits, loans, base .. 'limits', base .. 'shut') == 0
+  is_calm = is_bare or call('EXISTS', priority, waits, loans) == 0
 end
 -- A claim of one task needs no lists and no functions.
 local one, record, tries_of_one = (is_usual or is_bare) and want == 1 and entries[1], nil, nil
 if one then
   if #one == STAMPED_LENGTH then
     one = string.sub(one, 10)
-    tries_of_one = redis.call('HGET', tries, one) or nil
+    tries_of_one = call('HGET', tries, one) or nil
   end
-  record = #one == ID_LENGTH and redis.call('HGET', tasks, one)
+  record = #one == ID_LENGTH and call('HGET', tasks, one)
   one = record and one
 end
 -- Neither does a task with one limit that lets it through. In a header without escaped characters,
@@ -112,7 +116,7 @@ if one and is_bare then
     one = nil
   elseif name and interval ~= '0' then
     spent, gate = base .. 'spent', name
-    local stored = redis.call('ZSCORE', spent, gate)
+    local stored = call('ZSCORE', spent, gate)
     local us = now * 1000
     interval, burst = interval + 0, math.max(burst, 1)
     local cost = math.min(math.max(string.match(header, '"gc":(%d+)') or 1, 1), burst)
@@ -122,8 +126,8 @@ if one and is_bare then
   end
   if one and name and most ~= '0' then
     gate, busy = name, base .. 'busy:' .. name
-    local size, held = redis.call('ZCARD', busy), redis.call('HLEN', base .. 'permits')
-    is_unmarked = held == 0 and redis.call('HEXISTS', base .. 'waiters', '#permits') == 0
+    local size, held = call('ZCARD', busy), call('HLEN', base .. 'permits')
+    is_unmarked = held == 0 and call('HEXISTS', base .. 'waiters', '#permits') == 0
     -- The one more makes them tables.
     one = size < most + 0 and size ~= SMALL and held ~= SMALL and one
   end
@@ -182,13 +186,13 @@ end
 if wakes_at and not more then
   local timer = flags[6]
   if timer == nil then
-    timer = redis.call('HGET', meta, 'timer')
+    timer = call('HGET', meta, 'timer')
   end
   local holder, held_due = string.match(timer or '', '^(.+) (%d+)$')
   held_due = tonumber(held_due)
   wait = wakes_at - now
   if holder and holder ~= worker and held_due > now and held_due <= wakes_at then
-    wait = whole(held_due - now) .. '/' .. whole(redis.call('ZCARD', workers))
+    wait = whole(held_due - now) .. '/' .. whole(call('ZCARD', workers))
   else
     takes_timer = holder ~= worker or held_due ~= wakes_at
   end
@@ -196,12 +200,12 @@ end
 local reply = one and { 'OK', token, now, more and 1 or 0, wait, 1, one, record, tries_of_one }
   or granted(token, now, more, wait, ids, records, tried and tries)
 if more and is_woken == nil then
-  is_woken = redis.call('LLEN', wake) > 0
+  is_woken = call('LLEN', wake) > 0
 end
 -- A lease is long while the worker holds nothing.
 local lease_ms
 if (one or #ids > 0) and expiry % 1 ~= 0 then
-  local own_ms = redis.call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
+  local own_ms = call('HGET', string.sub(meta, 1, -5) .. 'worker:' .. worker, 'lease_ms')
   lease_ms = own_ms and tonumber(own_ms) or LEASE_MS
 end
 
@@ -212,12 +216,12 @@ if write_mixed then
   goes_on = write_mixed() or goes_on
 end
 if goes_on and from_ready == 1 then
-  redis.call('LPOP', ready)
+  call('LPOP', ready)
 elseif goes_on then
-  redis.call('LTRIM', ready, from_ready == want and want_text or whole(from_ready), '-1')
+  call('LTRIM', ready, from_ready == want and want_text or whole(from_ready), '-1')
 elseif from_ready > 0 or more then
   -- A wakeup alone would be a growing first write, which a full Redis refuses.
-  redis.call('UNLINK', ready)
+  call('UNLINK', ready)
 end
 if strike_mixed then
   strike_mixed()
@@ -225,45 +229,45 @@ end
 if one or #ids > 0 then
   local last_claim = token .. (alone and ALONE or '') .. PADDING
   if one then
-    redis.call('HSET', working, LAST_CLAIM, last_claim, one, token)
+    call('HSET', working, LAST_CLAIM, last_claim, one, token)
   else
     local held = { LAST_CLAIM, last_claim, ids[1], token }
     for i = 2, #ids do
       held[2 * i + 1] = ids[i]
       held[2 * i + 2] = token
     end
-    redis.call('HSET', working, unpack(held))
+    call('HSET', working, unpack(held))
   end
-  redis.call('HSET', meta, 'fence', fence)
+  call('HSET', meta, 'fence', fence)
   if lease_ms then
-    redis.call('ZADD', workers, whole(now + lease_ms), worker)
+    call('ZADD', workers, whole(now + lease_ms), worker)
   end
 elseif last and not alone and string.find(last, ALONE, 1, true) then
-  redis.call('HDEL', working, '')
-  redis.call('HSET', working, LAST_CLAIM, token .. PADDING)
-  redis.call('HSET', meta, 'fence', fence)
+  call('HDEL', working, '')
+  call('HSET', working, LAST_CLAIM, token .. PADDING)
+  call('HSET', meta, 'fence', fence)
 end
 if passed then
   passed.write(passed.gates)
 elseif one and full_at then
-  redis.call('ZADD', spent, whole(full_at), gate)
+  call('ZADD', spent, whole(full_at), gate)
 end
 if one and busy then
-  redis.call('ZADD', busy, whole(now), one)
-  redis.call('HSET', base .. 'permits', one, gate .. '\n')
+  call('ZADD', busy, whole(now), one)
+  call('HSET', base .. 'permits', one, gate .. '\n')
   if is_unmarked then
-    redis.call('HSET', base .. 'waiters', '#permits', '1')
+    call('HSET', base .. 'waiters', '#permits', '1')
   end
 end
 if next_due and next_due ~= due_at then
-  redis.call('HDEL', meta, '')
-  redis.call('HSET', meta, 'due', whole(next_due))
+  call('HDEL', meta, '')
+  call('HSET', meta, 'due', whole(next_due))
 elseif due_at and not next_due then
-  redis.call('HDEL', meta, 'due', 'timer')
+  call('HDEL', meta, 'due', 'timer')
 end
 if takes_timer then
-  redis.call('HDEL', meta, '')
-  redis.call('HSET', meta, 'timer', worker .. ' ' .. whole(wakes_at))
+  call('HDEL', meta, '')
+  call('HSET', meta, 'timer', worker .. ' ' .. whole(wakes_at))
 end
 if more and not is_woken then
   -- `wake_worker` checks the list again: `write_mixed` may have written a wakeup.

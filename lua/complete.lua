@@ -18,14 +18,15 @@
 --        and then a lane for each of these tasks are the lanes; they come after all other extras.
 --        `%<position>;<ms>` is how long the success of a task is remembered, in addition to its
 --        other extra. After these and before the lanes come the members of groups: for each run of
---        members of one group `&<first>:<last>;<home queue, '' for this one>;<group>`, then for
---        each its position in the group and its result. `=` before the group means that all have
---        the same result: it comes first, and then only their positions
+--        members of one group `&<first>:<last>;<last position in the group>;<home queue>;<group>`,
+--        the queue being '' for this one, then for each its position in the group and its result.
+--        `=` before the group means that all have the same result: it comes first, and then only
+--        their positions
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, then `out` if
 --        effects for a relay were posted
 
 -- A read of a local name costs Redis a third of a read of a global one.
-local KEYS, ARGV = KEYS, ARGV
+local KEYS, ARGV, call = KEYS, ARGV, redis.call
 local tasks, working, success, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tries, errors, blobs, priorities = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local FIXED_KEYS = 8
@@ -52,7 +53,7 @@ local is_laned = #ARGV == ONE_LANE_ARGS and lane_word == ONE_LANE
 local one = (is_laned or #ARGV == ONE_TASK_ARGS) and id
 local held, reply, first_id, count, ids = nil, 'OK', ONE_TASK_ARGS - 1, 1, nil
 local now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom
-if one and redis.call('HGET', working, one) ~= token then
+if one and call('HGET', working, one) ~= token then
   return { 'OK', 1 }
 end
 -- The key of its lane, the next task of the lane, whether none waits behind that one, and the stamp
@@ -61,24 +62,21 @@ local base, lane, next_one, is_calm, stamp
 if is_laned then
   base = string.sub(tasks, 1, -6)
   lane = base .. 'lane:' .. lane_name
-  local behind = redis.call('ZRANGE', lane, '1', '2')
+  local behind = call('ZRANGE', lane, '1', '2')
   next_one, is_calm = behind[1], not behind[2]
-  one = not redis.call('HGET', base .. 'meta', 'widest') and one
-  if next_one and redis.call('HLEN', base .. 'priorities') > 0 then
+  one = not call('HGET', base .. 'meta', 'widest') and one
+  if next_one and call('HLEN', base .. 'priorities') > 0 then
     one = false
   end
 end
 if not one then
   now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom = rare()
-  if lane then
-    held = { 1 }
-  else
+  if not lane then
     held, reply, first_id, count = still_held(working, 1)
   end
-  if #held == 0 then
+  if held and #held == 0 then
     return reply
   end
-  ids = column(first_id, count, held)
 end
 local first_summary, first_extra, now = first_id + count, first_id + 2 * count + 1, 0
 -- The lane of a single task is not an extra here.
@@ -91,7 +89,7 @@ while first_word < past_extras do
   end
   first_word = first_word + 1
 end
-if past_extras > first_extra and #held < count then
+if past_extras > first_extra and held then
   is_held = {}
   for _, position in ipairs(held) do
     is_held[position] = true
@@ -106,7 +104,7 @@ if first_word < past_extras and string.byte(ARGV[first_word]) == MEMBER_MARK the
   local read_members, count_members
   read_members, count_members, write_members = counting()
   members, first_lane = read_members(base, first_id, first_word, past_extras, is_held)
-  count_members(members)
+  count_members(members, is_held)
 end
 local results, biz_keys, biz_of, sided, remembered, moves, marks, sides, write_left
 if first_word > first_extra then
@@ -114,11 +112,11 @@ if first_word > first_extra then
   results, biz_keys, biz_of, sided, remembered =
     read_extras(FIXED_KEYS, first_id, first_extra, first_word, past_extras, is_held)
   if #biz_keys > 0 then
-    marks = redis.call('MGET', unpack(biz_keys))
+    marks = call('MGET', unpack(biz_keys))
   end
   sides = {}
   for _, side in ipairs(#sided > 0 and { tries, errors, blobs, priorities } or {}) do
-    if redis.call('HLEN', side) > 0 then
+    if call('HLEN', side) > 0 then
       sides[#sides + 1] = side
     end
   end
@@ -136,31 +134,31 @@ end
 if moves or marks or outcomes or members and #members.ended > 0 then
   now = now_ms(now_override)
 end
-local successes = redis.call('LLEN', success)
+local successes = call('LLEN', success)
 local back, give_back, ends, write_ends
 local has_effects = members and #members.there > 0
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
-local awaited, busy = redis.call('HLEN', waiters), nil
+local awaited, busy = call('HLEN', waiters), nil
 if marks or has_effects or awaited > 0 then
   local home, is_settled = string.sub(tasks, 1, -6), false
   local has_permits = not marks and not has_effects and awaited == 1
-    and redis.call('HEXISTS', waiters, '#permits') == 1
+    and call('HEXISTS', waiters, '#permits') == 1
   if one and has_permits then
     -- If nobody waits for the permit of the task, it needs no lists and no functions either.
-    local gates = redis.call('HGET', home .. 'permits', one)
+    local gates = call('HGET', home .. 'permits', one)
     local gate = gates and string.match(gates, '^([^\n]+)\n$')
-    if gate and redis.call('ZCARD', home .. 'gate:' .. gate) == 0 then
+    if gate and call('ZCARD', home .. 'gate:' .. gate) == 0 then
       busy = home .. 'busy:' .. gate
-      redis.call('ZCARD', busy)
+      call('ZCARD', busy)
     end
-    is_settled = busy or not gates and redis.call('HLEN', home .. 'permits') > 0
+    is_settled = busy or not gates and call('HLEN', home .. 'permits') > 0
   end
   if one and not is_settled then
-    ids = { one }
     now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom =
       rare()
   end
-  if has_permits and not is_settled and redis.call('HLEN', home .. 'permits') > 0 then
+  ids = not is_settled and column(first_id, count, held)
+  if has_permits and not is_settled and call('HLEN', home .. 'permits') > 0 then
     local permits_of
     permits_of, give_back = permitted()
     back = permits_of(home .. 'meta', ids)
@@ -169,7 +167,7 @@ if marks or has_effects or awaited > 0 then
     end
   elseif not is_settled then
     local biz = { marks = marks, of = biz_of, keys = biz_keys }
-    local seen = looking()(home, waiters, awaited, ids, biz, members)
+    local seen = looking()(home, waiters, working, awaited, ids, biz, members)
     if seen then
       local ends_of
       ends_of, write_ends = seldom()
@@ -181,15 +179,15 @@ end
 local is_woken = true
 if one and next_one then
   if is_calm then
-    redis.call('ZCARD', base .. 'lanes')
+    call('ZCARD', base .. 'lanes')
   end
-  local length = redis.call('LLEN', base .. 'ready')
+  local length = call('LLEN', base .. 'ready')
   if length <= SHORT or (length + 1) % STEP == 0 then
-    is_woken = redis.call('LLEN', base .. 'wake') > 0
+    is_woken = call('LLEN', base .. 'wake') > 0
   end
   local digits, ms = {}, nil
   if now_override == '' then
-    local time = redis.call('TIME')
+    local time = call('TIME')
     ms = time[1] * 1000 + math.floor(time[2] / 1000)
   else
     ms = now_override + 0
@@ -204,32 +202,33 @@ end
 
 -- Writes.
 if one then
-  redis.call('HDEL', tasks, one)
-  redis.call('HDEL', working, one)
-  redis.call('RPUSH', success, summary)
+  call('HDEL', tasks, one)
+  call('HDEL', working, one)
+  call('RPUSH', success, summary)
+elseif held then
+  ids = column(first_id, count, held)
+  call('HDEL', tasks, unpack(ids))
+  call('HDEL', working, unpack(ids))
+  call('RPUSH', success, unpack(column(first_summary, count, held)))
 else
-  redis.call('HDEL', tasks, unpack(ids))
-  redis.call('HDEL', working, unpack(ids))
-  if #held == count then
-    redis.call('RPUSH', success, unpack(ARGV, first_summary, first_extra - 2))
-  else
-    redis.call('RPUSH', success, unpack(column(first_summary, count, held)))
-  end
+  call('HDEL', tasks, unpack(ARGV, first_id, first_summary - 1))
+  call('HDEL', working, unpack(ARGV, first_id, first_summary - 1))
+  call('RPUSH', success, unpack(ARGV, first_summary, first_summary + count - 1))
 end
-if successes + (one and 1 or #ids) > SUCCESS_SLACK then
-  redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
+if successes + (held and #held or count) > SUCCESS_SLACK then
+  call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
 end
 if results then
   for _, side in ipairs(sides) do
-    redis.call('HDEL', side, unpack(sided))
+    call('HDEL', side, unpack(sided))
   end
   for _, result in ipairs(results) do
-    redis.call('SET', result.key, result.body, 'PX', result.ttl)
+    call('SET', result.key, result.body, 'PX', result.ttl)
   end
 end
 if outcomes then
   for _, outcome in ipairs(outcomes) do
-    redis.call('SET', outcome.key, outcome.id .. ' ' .. whole(now), 'PX', outcome.keep)
+    call('SET', outcome.key, outcome.id .. ' ' .. whole(now), 'PX', outcome.keep)
   end
 end
 if members then
@@ -239,23 +238,23 @@ if moves then
   write_left(moves, now)
 elseif one and lane then
   if next_one then
-    redis.call('ZADD', lane, '-1', next_one)
+    call('ZADD', lane, '-1', next_one)
   end
-  redis.call('ZREM', lane, one)
+  call('ZREM', lane, one)
 end
 if stamp then
   if is_calm then
-    redis.call('ZREM', base .. 'lanes', lane_name)
+    call('ZREM', base .. 'lanes', lane_name)
   end
-  redis.call('HINCRBY', base .. 'meta', 'blocked', '-1')
-  redis.call('RPUSH', base .. 'ready', stamp .. ':' .. next_one)
+  call('HINCRBY', base .. 'meta', 'blocked', '-1')
+  call('RPUSH', base .. 'ready', stamp .. ':' .. next_one)
   if not is_woken then
-    redis.call('RPUSH', base .. 'wake', '1')
+    call('RPUSH', base .. 'wake', '1')
   end
 end
 if busy then
-  redis.call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)
-  redis.call('ZREM', busy, one)
+  call('HDEL', string.sub(tasks, 1, -6) .. 'permits', one)
+  call('ZREM', busy, one)
 elseif back then
   give_back(back, now)
 end

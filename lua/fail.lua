@@ -27,7 +27,7 @@ local queue = { meta = meta, dead = dead, cancelled = cancelled, cancel = cancel
 
 -- Checks.
 local held, reply, first_id, count = still_held(working, 2)
-if #held == 0 then
+if held and #held == 0 then
   return reply
 end
 local ids = column(first_id, count, held)
@@ -73,7 +73,7 @@ for i = 1, #ids do
     end
     if verdict ~= 'cancelled' then
       reply = reply == 'OK' and { 'OK' } or reply
-      reply[#reply + 1] = held[i] .. '=cancelled'
+      reply[#reply + 1] = (held and held[i] or i) .. '=cancelled'
     end
   elseif verdict == 'dead' or verdict == 'expired' then
     note_end(endings, i, id, 'dead', history)

@@ -23,7 +23,7 @@ local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = w
 
 -- Checks.
 local held, reply, first_id, count = still_held(working, 1)
-if #held == 0 then
+if held and #held == 0 then
   return reply
 end
 local ids, hows = column(first_id, count, held), column(first_id + count, count, held)
@@ -73,7 +73,7 @@ for i = 1, #ids do
       lane_report(moves, id, records[i], 'cancelled')
     end
     reply = reply == 'OK' and { 'OK' } or reply
-    reply[#reply + 1] = held[i] .. '=cancelled'
+    reply[#reply + 1] = (held and held[i] or i) .. '=cancelled'
   elseif gathers and (how == 'head' or how == 'interrupted')
     and gathers(header_of(records[i]), losses) then
     -- The next claim lets it join those with which it runs.

@@ -43,13 +43,15 @@
 -- REFUSE FORGOTTEN
 
 -- A read of a local name costs Redis a third of a read of a global one.
-local KEYS, ARGV = KEYS, ARGV
+local KEYS, ARGV, call = KEYS, ARGV, redis.call
 local tasks, ready, wake, ledger = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local priority, priorities, delayed, blobs, ledgers = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now_override, number, slot, here = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local plain, first_id, first_task = ARGV[5] == '', ARGV[6], ARGV[7]
 local meta = KEYS[10]
 local FIXED_KEYS, FIRST_TASK, LEDGER_TOUCH_MS, SLOTS = 10, 6, '86400000', 16
+-- An answer with words names a task, so it has more bytes.
+local NUMBER_BYTES = 20
 -- As of `append`.
 local SHORT, STEP = 16, 64
 -- The bytes of `%` and `@`.
@@ -64,8 +66,9 @@ local may_exist, first_option = (ARGV[past_tasks + 3] or '') ~= '', past_tasks +
 local past_options = first_option + options
 
 -- Checks.
-local answered = redis.call('HGET', ledger, slot)
-local last = tonumber(answered or 0)
+local answered = call('HGET', ledger, slot)
+-- A text this short has no words, and arithmetic with a text costs Redis half of `tonumber`.
+local last = not answered and 0 or #answered < NUMBER_BYTES and answered + 0 or nil
 -- An answer without words is only a call number, usually that of the previous call. Then the script
 -- parses nothing.
 if last ~= since and answered then
@@ -77,8 +80,8 @@ if last ~= since and answered then
     end
     -- A WAIT after this call waits for the writes of its connection. These two commands write,
     -- change nothing, and are not refused by a full Redis.
-    redis.call('PEXPIRE', ledger, LEDGER_TOUCH_MS)
-    redis.call('PERSIST', ledger)
+    call('PEXPIRE', ledger, LEDGER_TOUCH_MS)
+    call('PERSIST', ledger)
     return reply
   end
   last = tonumber(answered_number)
@@ -98,16 +101,16 @@ if not one or last < since then
 end
 if last < since then
   local _, _, lost_with = seldom()
-  lost = lost_with(redis.call('HGET', ledger, 'lost' .. slot), last, number)
+  lost = lost_with(call('HGET', ledger, 'lost' .. slot), last, number)
 end
-local length = redis.call('LLEN', ready)
+local length = call('LLEN', ready)
 local is_woken = true
 if not (plain or one) or length <= SHORT or (length + count) % STEP < count then
-  is_woken = redis.call('LLEN', wake) > 0
+  is_woken = call('LLEN', wake) > 0
 end
 -- An id contains the time of its birth by its client's clock. A wrong clock must not make the task
 -- older than others. An id that the program has chosen may contain any time.
-local time = now_override == '' and redis.call('TIME')
+local time = now_override == '' and call('TIME')
 local second = time and time[1] or string.sub(now_override, 1, -4)
 local clocks_agree, now = second == string.sub(here, 1, -4), nil
 if priority or not clocks_agree then
@@ -116,15 +119,15 @@ if priority or not clocks_agree then
   end
   now = now_ms(now_override)
   clocks_agree = here ~= '' and math.abs(now - tonumber(here)) <= 1000
-  redis.call('HLEN', tasks)
+  call('HLEN', tasks)
 end
 one = clocks_agree and one
 if one and is_gated then
   -- Unless the queue is new to limits, or tasks wait with which this one may have to wait.
   local base = string.sub(tasks, 1, -6)
-  local facts = redis.call('HMGET', base .. 'meta', 'limited', 'blocked')
+  local facts = call('HMGET', base .. 'meta', 'limited', 'blocked')
   if not facts[1]
-    or facts[2] and facts[2] ~= '0' and redis.call('EXISTS', base .. 'waits') == 1 then
+    or facts[2] and facts[2] ~= '0' and call('EXISTS', base .. 'waits') == 1 then
     one = nil
   end
 end
@@ -133,29 +136,29 @@ end
 local base, lane_name, lane, lane_size, place, blocked
 if one and is_laned then
   base, lane_name = string.sub(tasks, 1, -6), ARGV[first_option + 1]
-  local facts = redis.call('HMGET', base .. 'meta', 'widest', 'places', 'blocked', 'needs')
+  local facts = call('HMGET', base .. 'meta', 'widest', 'places', 'blocked', 'needs')
   -- The queue must have had lanes, all of one permit each.
   one = facts[4] and not facts[1] and one
   lane = one and base .. 'lane:' .. lane_name
-  lane_size = one and redis.call('ZCARD', lane) or 0
+  lane_size = one and call('ZCARD', lane) or 0
   if lane_size > 0 then
     place = string.format('%d', (facts[2] or 0) + 1)
     blocked = string.format('%d', (facts[3] or 0) + 1)
   end
   if lane_size == 1 then
-    redis.call('ZCARD', base .. 'lanes')
+    call('ZCARD', base .. 'lanes')
     local ms = time and time[1] * 1000 + math.floor(time[2] / 1000) or now_override
     now = string.format('%d', ms)
   end
 end
 if (is_gated or is_laned) and not one then
-  redis.call('LLEN', wake)
+  call('LLEN', wake)
 end
 if not one and not seldom then
   now_ms, whole, append, seldom, laned, gated, waiting = rare()
 end
 if client ~= '' then
-  redis.call('ZCARD', ledgers)
+  call('ZCARD', ledgers)
 end
 
 local asked, apart, ids, joins, write_lanes, gate_joins, write_gate_joins
@@ -226,27 +229,27 @@ end
 
 -- Writes.
 if one then
-  redis.call('HSET', tasks, one, first_task)
+  call('HSET', tasks, one, first_task)
 end
 for first = first_record, one and 0 or last_record, 4000 do
-  redis.call('HSET', tasks, unpack(records, first, math.min(first + 3999, last_record)))
+  call('HSET', tasks, unpack(records, first, math.min(first + 3999, last_record)))
 end
-redis.call('HSET', ledger, slot, answer)
+call('HSET', ledger, slot, answer)
 if lost then
-  redis.call('HSET', ledger, 'lost' .. slot, lost)
+  call('HSET', ledger, 'lost' .. slot, lost)
 end
 if lane then
-  redis.call('ZADD', lane, place or '-1', one)
+  call('ZADD', lane, place or '-1', one)
 end
 if place then
   if lane_size == 1 then
-    redis.call('ZADD', base .. 'lanes', 'NX', now, lane_name)
+    call('ZADD', base .. 'lanes', 'NX', now, lane_name)
   end
-  redis.call('HSET', base .. 'meta', 'places', place, 'blocked', blocked)
+  call('HSET', base .. 'meta', 'places', place, 'blocked', blocked)
 elseif one then
-  redis.call('RPUSH', ready, one)
+  call('RPUSH', ready, one)
   if not is_woken then
-    redis.call('RPUSH', wake, '1')
+    call('RPUSH', wake, '1')
   end
 elseif clocks_agree then
   append(ready, wake, entries)
@@ -255,7 +258,7 @@ else
   add_ready(ready, priority, wake, entries, nil, now)
 end
 if client ~= '' then
-  redis.call('ZADD', ledgers, whole(now), client)
+  call('ZADD', ledgers, whole(now), client)
 end
 if joins then
   write_lanes(joins, now)

@@ -3,21 +3,32 @@
 
 -- Reading a field of a hash costs Redis about as much as reading a field and its name.
 local KEYS_COST = 2
+-- Of so few fields, each is looked for among the tasks of the worker.
+local FEW = 8
+
+local function any_of(values)
+  for i = 1, #values do
+    if values[i] then
+      return true
+    end
+  end
+  return false
+end
 
 -- Finds how many fields these keys have, by the marks in `waiters`; the marks of those that have
 -- none; and how many marks there are.
-local function marked_in(base, waiters, names)
-  local fields, found, stale, count = {}, {}, {}, 0
-  for i, name in ipairs(names) do
-    fields[i] = '#' .. name
-  end
-  for i, is_set in ipairs(redis.call('HMGET', waiters, unpack(fields))) do
-    count = count + (is_set and 1 or 0)
-    local size = is_set and redis.call('HLEN', base .. names[i]) or 0
-    if size > 0 then
-      found[names[i]] = size
-    elseif is_set then
-      stale[#stale + 1] = fields[i]
+local function marked_in(base, waiters)
+  local found, stale, count = {}, {}, 0
+  for i, is_set in ipairs(redis.call('HMGET', waiters, '#cancel', '#permits', '#ties')) do
+    if is_set then
+      local name = i == 1 and 'cancel' or i == 2 and 'permits' or 'ties'
+      local size = redis.call('HLEN', base .. name)
+      count = count + 1
+      if size > 0 then
+        found[name] = size
+      else
+        stale[#stale + 1] = '#' .. name
+      end
     end
   end
   return found, stale, count
@@ -25,12 +36,16 @@ end
 
 -- Returns those of the references for which tasks wait, and possibly who waits for each. If tasks
 -- wait for few, such as for a group, reading all of these costs less than looking for each
--- reference.
-local function awaited_of(key, size, refs)
+-- reference. If all references are ids of held tasks, `working` shows whether they have one of
+-- these.
+local function awaited_of(key, size, refs, working)
   local awaited, who, count = {}, {}, 0
   if size * KEYS_COST <= #refs then
-    local is_key = {}
-    for _, ref in ipairs(redis.call('HKEYS', key)) do
+    local keys, is_key = redis.call('HKEYS', key), {}
+    if working and size <= FEW and not any_of(redis.call('HMGET', working, unpack(keys))) then
+      return awaited, nil
+    end
+    for _, ref in ipairs(keys) do
       is_key[ref] = true
     end
     for i = 1, #refs do
@@ -51,7 +66,7 @@ local function awaited_of(key, size, refs)
 end
 
 -- Returns the references of these successes for which tasks wait, as `awaited_of` does.
-local function tied_in(base, size, ids, biz, ended)
+local function tied_in(base, size, working, ids, biz, ended)
   local refs = ids
   if biz.of or #ended > 0 then
     refs = {}
@@ -62,16 +77,16 @@ local function tied_in(base, size, ids, biz, ended)
       refs[#refs + 1] = group.gid
     end
   end
-  return awaited_of(base .. 'ties', size, refs)
+  return awaited_of(base .. 'ties', size, refs, refs == ids and working)
 end
 
 -- Returns what the ends mean for others, false if nothing. `awaited` is how many fields `waiters`
 -- has, `biz` has the marks of the biz ids, and `members` the members of groups.
-local function look_at(base, waiters, awaited, ids, biz, members)
-  local found, stale, marks = marked_in(base, waiters, { 'cancel', 'permits', 'ties' })
+local function look_at(base, waiters, working, awaited, ids, biz, members)
+  local found, stale, marks = marked_in(base, waiters)
   local tied, who = {}, nil
   if found.ties then
-    tied, who = tied_in(base, found.ties, ids, biz, members and members.ended or {})
+    tied, who = tied_in(base, found.ties, working, ids, biz, members and members.ended or {})
   end
   local seen = { found = found, stale = stale, tied = tied, who = who }
   -- Otherwise no client waits, no task was asked to stop, and no biz id is held.

@@ -3,24 +3,21 @@
 -- The byte of `&`.
 local MEMBER_MARK = 38
 
--- Adds the position in the group and the result of each task of a run, except of those that another
--- worker holds. `shared` is the result of all, nil if each has its own, which follows its position.
--- Notes whether the group has no member at one of these positions. Numbers with the same count of
--- digits sort as text, so this parses nothing.
-local function add_values(group, first, last, at, shared, is_held)
-  local ARGV, values, size, step = ARGV, group.values, #group.values, shared and 1 or 2
-  local total, digits = group.total_text, #group.total_text
-  for position = first, last do
-    if not is_held or is_held[position] then
-      local index = ARGV[at]
-      values[size + 1], values[size + 2] = index, shared or ARGV[at + 1]
-      size = size + 2
-      if #index > digits or #index == digits and index >= total then
-        group.has_foreign = true
+-- Returns position, result, … of the members of a group, except of those that another worker holds.
+local function values_of(group, is_held)
+  local ARGV, values, size = ARGV, {}, 0
+  for _, run in ipairs(group.runs) do
+    local at, shared, step = run.at, run.shared, run.shared and 1 or 2
+    for position = run.first, run.last do
+      if not is_held or is_held[position] then
+        values[size + 1] = ARGV[at]
+        values[size + 2] = shared or ARGV[at + 1]
+        size = size + 2
       end
+      at = at + step
     end
-    at = at + step
   end
+  return values
 end
 
 -- Returns the members of groups, and the position after them. The members are the words from `at`.
@@ -30,8 +27,8 @@ local function read_members(base, first_id, at, past, is_held)
   local members = { base = base, here = {}, there = {} }
   local by_gid = {}
   while at < past and string.byte(ARGV[at]) == MEMBER_MARK do
-    local first, last, home, sharing, gid =
-      string.match(ARGV[at], '^&(%d+):(%d+);([^;]*);(=?)(.*)$')
+    local first, last, most, home, sharing, gid =
+      string.match(ARGV[at], '^&(%d+):(%d+);(%d+);([^;]*);(=?)(.*)$')
     local shared = sharing ~= '' and ARGV[at + 1] or nil
     local group = by_gid[gid]
     first, last, at = tonumber(first), tonumber(last), at + (shared and 2 or 1)
@@ -39,12 +36,13 @@ local function read_members(base, first_id, at, past, is_held)
     if home == '' and not group then
       group = group_of(base, gid)
       if group then
-        members.here[#members.here + 1], by_gid[gid], group.values = group, group, {}
-        group.total_text = whole(group.total)
+        members.here[#members.here + 1], by_gid[gid], group.runs, group.count = group, group, {}, 0
       end
     end
     if home == '' and group then
-      add_values(group, first, last, at, shared, is_held)
+      group.runs[#group.runs + 1] = { first = first, last = last, at = at, shared = shared }
+      group.count = group.count + last - first + 1
+      group.has_foreign = group.has_foreign or most + 0 >= group.total
     elseif home ~= '' then
       for position = first, last do
         local word = at + step * (position - first)
@@ -108,15 +106,15 @@ end
 
 -- Finds what the members mean for their groups. In most calls the group does not end and nothing
 -- has failed; then Redis itself counts what is new.
-local function count_members(members)
+local function count_members(members, is_held)
   members.ended, members.ran = {}, ran_there(members)
   for _, group in ipairs(members.here) do
     group.size = redis.call('HLEN', group.results_key)
     if group.state then
-      group.values = {}
-    elseif group.lost + group.failed + group.cancelled > 0
-      or group.is_sealed and group.done + #group.values / 2 >= group.total
-      or group.has_foreign then
+      group.runs = {}
+    elseif group.lost + group.failed + group.cancelled > 0 or is_held or group.has_foreign
+      or group.is_sealed and group.done + group.count >= group.total then
+      group.values = values_of(group, is_held)
       keep_new(group)
       group.ends = group.is_sealed and group.done + #group.values / 2 == group.total
       if group.ends then
@@ -129,26 +127,57 @@ local function count_members(members)
   end
 end
 
+-- Adds the results of a run to those of its group. Returns how many are new. In the usual case all
+-- results are the same. Then arguments that are written out cost Redis less than a table of them.
+local function write_run(key, run)
+  local ARGV, at, shared, left = ARGV, run.at, run.shared, run.last - run.first + 1
+  if not shared then
+    return redis.call('HSET', key, unpack(ARGV, at, at + 2 * left - 1))
+  end
+  local fresh = 0
+  while left >= 8 do
+    fresh = fresh + redis.call('HSET', key, ARGV[at], shared, ARGV[at + 1], shared, ARGV[at + 2],
+      shared, ARGV[at + 3], shared, ARGV[at + 4], shared, ARGV[at + 5], shared, ARGV[at + 6],
+      shared, ARGV[at + 7], shared)
+    at, left = at + 8, left - 8
+  end
+  while left > 0 do
+    fresh = fresh + redis.call('HSET', key, ARGV[at], shared)
+    at, left = at + 1, left - 1
+  end
+  return fresh
+end
+
+local function write_results(group)
+  if group.values then
+    return #group.values > 0 and redis.call('HSET', group.results_key, unpack(group.values)) or 0
+  end
+  local fresh = 0
+  for _, run in ipairs(group.runs) do
+    fresh = fresh + write_run(group.results_key, run)
+  end
+  return fresh
+end
+
 local function write_members(members, now)
   for _, ran in ipairs(members.ran) do
     write_ran(ran)
   end
   for _, group in ipairs(members.here) do
-    if #group.values > 0 then
-      if group.size == 0 then
-        redis.call('HSET', group.results_key, LONG, '')
-      end
-      local fresh = redis.call('HSET', group.results_key, unpack(group.values))
-      if group.size == 0 then
-        redis.call('HDEL', group.results_key, LONG)
-      end
-      if fresh > 0 then
-        redis.call('HINCRBY', group.key, 'done', fresh)
-      end
-      if group.found and #group.found > 0 then
-        redis.call('HINCRBY', group.key, 'lost', -#group.found)
-        redis.call('HDEL', group.key, unpack(group.found))
-      end
+    local is_first = group.size == 0 and #(group.values or group.runs) > 0
+    if is_first then
+      redis.call('HSET', group.results_key, LONG, '')
+    end
+    local fresh = write_results(group)
+    if is_first then
+      redis.call('HDEL', group.results_key, LONG)
+    end
+    if fresh > 0 then
+      redis.call('HINCRBY', group.key, 'done', fresh)
+    end
+    if group.found and #group.found > 0 then
+      redis.call('HINCRBY', group.key, 'lost', -#group.found)
+      redis.call('HDEL', group.key, unpack(group.found))
     end
     if group.ends then
       write_group_end(members.base, group, 'success', now)

@@ -12,6 +12,7 @@ use std::{
     cell::Cell,
     error::Error,
     fmt::{self, Write},
+    io,
     time::Duration,
 };
 
@@ -135,6 +136,19 @@ impl Snooze {
 /// Ends the task in `Cancelled`, not in `Dead`, because it is no longer wanted.
 #[derive(Debug)]
 pub struct Cancel;
+
+/// So that a handler that returns `std::io::Error` can return a word with `?` or `into`.
+macro_rules! into_io_error {
+    ($($word:ty),*) => {
+        $(impl From<$word> for io::Error {
+            fn from(word: $word) -> Self {
+                Self::other(word)
+            }
+        })*
+    };
+}
+
+into_io_error!(Retry, Fatal, Snooze, Cancel);
 
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

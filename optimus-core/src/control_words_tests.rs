@@ -29,6 +29,21 @@ fn word() -> Snooze {
 }
 
 #[test]
+fn a_handler_that_returns_an_io_error_can_return_a_word() {
+    fn retry() -> io::Result<()> {
+        Err(Retry::after(SECOND).because("503"))?
+    }
+    let wait = Control::RetryAfter(SECOND, None);
+    let problem = retry().unwrap_err();
+    assert_eq!(Control::of(&problem), wait);
+    assert!(Chain(&problem).to_string().contains("503"), "{}", Chain(&problem));
+    let words: [io::Error; 3] = [Fatal::new("410").into(), word().into(), Cancel.into()];
+    let found = words.map(|word| Control::of(&word));
+    assert_eq!(found, [Control::Fatal, Control::Snooze(SECOND), Control::Cancel]);
+    assert_eq!(Control::of(&io::Error::other("boom")), Control::Fail);
+}
+
+#[test]
 fn a_control_word_is_found_below_other_errors() {
     let cases: [(BoxError, Control); 7] = [
         (Retry::after(SECOND).because("boom").into(), Control::RetryAfter(SECOND, None)),

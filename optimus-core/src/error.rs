@@ -300,8 +300,8 @@ predicates! {
     is_wrong_state => Kind::WrongState { .. } | Kind::GroupEnded { .. },
     /// Another task holds the biz id; see [`Error::task_ids`].
     is_duplicate => Kind::Duplicate { .. } | Kind::StepDuplicate { .. },
-    /// The task would wait for itself, through the prerequisites of other tasks of its queue; see
-    /// [`Error::task_ids`]. It was not submitted, or not requeued.
+    /// The task, which was not submitted or not requeued, would wait for itself: through tasks of
+    /// its queue, or for its own group or a later step of its flow; see [`Error::task_ids`].
     is_cycle => Kind::WaitsForItself { .. },
     /// The store has no data about the task, or its result is gone.
     is_forgotten => Kind::Forgotten(_)

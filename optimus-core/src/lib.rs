@@ -194,7 +194,7 @@ pub use self::{
     schedule::CheckedSchedule,
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
-    step::{AfterGroup, Before, IntoGroup, first},
+    step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},
     store_schedule::{StoredAs, is_later_release, store_schedule},
     timing::{Fire, Plan, Timing},
     unknown_argument::{

@@ -251,6 +251,44 @@ impl<'a, R, Kind, O, S: Step<'a, R, Kind, Output = O>> Before<'a, S, Kind, O> fo
     }
 }
 
+/// A step of `chain!` after the first. The compiler shows a wrong one at its own place.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct NextStep<S>(pub S);
+
+/// A step that can follow one that returns `R`. It says the same as [`Before`], for `chain!`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this step can't follow one that returns `{R}`",
+    label = "does not take `{R}`",
+    note = "a step is a task function whose only argument is `{R}`, or a call in which such an \
+            argument is `_`, as in `pay(account, _)`",
+    note = "after a group, which returns `GroupResults<T>`, the argument may be a `Vec<T>`, too"
+)]
+pub trait Follows<'a, R, Kind, O> {
+    /// Returns the step as a flow, and how the result becomes its argument.
+    fn stages(self) -> (Vec<Stage<'a>>, Form);
+}
+
+#[diagnostic::do_not_recommend]
+impl<'a, R: Before<'a, S, Kind, O>, S, Kind, O> Follows<'a, R, Kind, O> for NextStep<S> {
+    fn stages(self) -> (Vec<Stage<'a>>, Form) {
+        R::stages(self.0)
+    }
+}
+
+/// Adds a step to a chain.
+#[doc(hidden)]
+pub fn follow<'a, Out, In, Kind, S, O>(
+    chain: Flow<'a, Out, In>,
+    step: NextStep<S>,
+) -> Flow<'a, O, In>
+where
+    NextStep<S>: Follows<'a, Out, Kind, O>,
+{
+    chain.followed_by(step.stages())
+}
+
 /// Results of the members of a group that a callback of the type `S` can take.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(

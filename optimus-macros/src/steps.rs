@@ -85,7 +85,11 @@ pub(crate) fn chain(input: TokenStream) -> TokenStream {
         for next in steps {
             let place = here(next.span());
             let next = step(next, &krate, Site::Chain)?;
-            chain = quote_spanned!(place=> #krate::Flow::then(#chain, #next));
+            // Without tokens of other places the compiler shows the step, not the whole chain.
+            chain = quote_spanned! {place=> {
+                use #krate::__private as __optimus;
+                __optimus::follow(#chain, __optimus::NextStep(#next))
+            }};
         }
         Ok(chain)
     });

@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 pub use self::shards::{EndsRound, IsShard, round_of, shard_data};
 pub use optimus_core::{
     Backoff, BoxError, Call, Context, Data, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure,
-    MakesBizId, MakesBy, MakesLane, Missed, NotNeeded, OnLost, Overlap, Parameter,
+    MakesBizId, MakesBy, MakesLane, Missed, NextStep, NotNeeded, OnLost, Overlap, Parameter,
     PrerequisiteFailure, Rate, Round, RunningRound, Schedule, Shard, Sharded, ShardedOptions, Task,
-    TaskDefinition, TaskFn, TaskOptions, TaskResult, Tick, Walk, first, give, hole, inventory,
-    none_given, take,
+    TaskDefinition, TaskFn, TaskOptions, TaskResult, Tick, Walk, first, follow, give, hole,
+    inventory, none_given, take,
 };
 pub use optimus_macros::{write_chain, write_step};
 pub use serde;
@@ -144,6 +144,20 @@ pub trait Kept: Serialize + DeserializeOwned + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + 'static> Kept for T {}
 
+/// Types that can be kept as the result of each call of a run.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be kept as the result of a task: it is not serializable",
+    label = "each call of the run gets this result, which is stored in Redis as JSON",
+    note = "if the calls of a run end in different ways, return `Each<T>`, which has a result or \
+            an error for each call: collect your `Result<T, E>`s into it",
+    note = "else derive `serde::Serialize` and `serde::Deserialize` for `{Self}`; if nobody reads \
+            the result, set `result_ttl = 0`"
+)]
+pub trait KeptOfRun {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Kept> KeptOfRun for T {}
+
 /// Asserts that a task may return the type.
 pub const fn returns<R: Returned>() {}
 
@@ -192,11 +206,14 @@ pub struct Answer<const KIND: u8>;
 impl Answer<2> {
     /// Asserts that the function's result can be kept.
     pub const fn keeps<R: Returned<Value: Kept>>() {}
+
+    /// Asserts that the result of a run can be kept.
+    pub const fn keeps_of_run<R: Returned<Value: KeptOfRun>>() {}
 }
 
 impl Answer<4> {
     /// Asserts that the result of each call can be kept.
-    pub const fn keeps<R: Returned<Value: OfEachCall<Result: Kept>>>() {}
+    pub const fn keeps_of_run<R: Returned<Value: OfEachCall<Result: Kept>>>() {}
 }
 
 impl Answer<0> {

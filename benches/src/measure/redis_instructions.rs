@@ -72,7 +72,10 @@ pub(super) fn count_stages(
     for stage in stages {
         let log = Log::in_folder(bench.redis.folder());
         let launcher = log.command_line_within(COUNTED, APART);
-        let server = RedisServer::builder().tcp().arg("--hz", "1").under(&launcher).start();
+        // Under valgrind every call is slow.
+        let quiet =
+            RedisServer::builder().tcp().arg("--hz", "1").arg("--slowlog-log-slower-than", "-1");
+        let server = quiet.under(&launcher).start();
         let lives = [("warm-up", WARM_UP_CALLS, stages.last()), ("bench", calls, Some(stage))];
         for (namespace, calls, stage) in lives {
             let make = &mut |number| make(number, calls * batch);

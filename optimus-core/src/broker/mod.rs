@@ -25,6 +25,7 @@ mod lease;
 mod limit;
 mod list;
 mod login;
+mod member_words;
 mod operate;
 mod parameters;
 mod permissions;

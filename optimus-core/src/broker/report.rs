@@ -1,13 +1,16 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
 use std::{
-    borrow::{Borrow, Cow},
-    collections::HashMap,
+    borrow::Borrow,
+    collections::{HashMap, HashSet},
     io::Write as _,
     time::Duration,
 };
 
-use super::{Broker, BrokerError, Reply, ScriptCall, keys::Keys, scripts, submit::lane_words};
+use super::{
+    Broker, BrokerError, Reply, ScriptCall, keys::Keys, member_words::member_words, scripts,
+    submit::lane_words,
+};
 use crate::{
     gate::ShutScope,
     group::Member,
@@ -59,12 +62,12 @@ impl Completion {
     }
 
     /// The group that counts it.
-    fn group(&self) -> Option<&TaskId> {
+    pub(super) fn group(&self) -> Option<&TaskId> {
         self.member.as_ref().map(|member| &member.group)
     }
 
     /// The result that its group gets.
-    fn handed_on(&self) -> &[u8] {
+    pub(super) fn handed_on(&self) -> &[u8] {
         self.result.as_ref().map_or(b"null", |(bytes, _)| bytes)
     }
 
@@ -269,7 +272,7 @@ enum Rest {
 }
 
 /// Pushes the part that all reports share: runs of equal tokens, then the ids. If all tokens are
-/// equal and only columns follow, the script needs no count.
+/// equal, all ids differ and only columns follow, the script needs no count.
 fn push_leases<'a>(
     call: &mut ScriptCall,
     leases: impl ExactSizeIterator<Item = &'a Lease> + Clone,
@@ -282,10 +285,11 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    if let (Rest::Columns, [(token, _)]) = (rest, &runs[..]) {
+    let repeats = !all_differ(&leases.clone().map(|lease| &lease.id));
+    if let (Rest::Columns, [(token, _)], false) = (rest, &runs[..], repeats) {
         call.push(token);
     } else {
-        call.push(runs.len());
+        call.push(format_args!("{}{}", if repeats { "=" } else { "" }, runs.len()));
         for (token, length) in runs {
             call.push(token);
             call.push(length);
@@ -294,6 +298,12 @@ fn push_leases<'a>(
     for lease in leases {
         call.push_id(&lease.id);
     }
+}
+
+/// Returns whether no id is there twice. Usually they are in the order of their birth.
+fn all_differ<'a>(ids: &(impl Iterator<Item = &'a TaskId> + Clone)) -> bool {
+    let mut seen = HashSet::new();
+    ids.clone().is_sorted_by(|one, next| one < next) || ids.clone().all(|id| seen.insert(id))
 }
 
 /// Pushes the number of extras, the extras, and the results.
@@ -363,38 +373,4 @@ fn push_extras(
     for body in bodies {
         call.push_bytes(body);
     }
-}
-
-/// Returns the members of groups as words of a call: for each run of members of one group
-/// `&<first>:<last>;<home queue, '' for this one>;<group>`, with positions from 1, and then the
-/// position in the group and the result of each. If all have the same result, as of handlers that
-/// return `()`, `=` is before the group, and the result is there once, before the positions.
-fn member_words<'a>(queue: &QueueName, done: &'a [impl Borrow<Completion>]) -> Vec<Cow<'a, [u8]>> {
-    let members: Vec<(usize, &Completion)> = (1..)
-        .zip(done.iter().map(Borrow::borrow))
-        .filter(|(_, done)| done.member.is_some())
-        .collect();
-    let runs = members
-        .chunk_by(|(at, one), (next_at, next)| at + 1 == *next_at && one.group() == next.group());
-    let mut words = Vec::with_capacity(2 * members.len() + 1);
-    for run in runs {
-        let ([(first, one), ..], [.., (last, _)]) = (run, run) else { continue };
-        let Some(group) = one.group() else { continue };
-        let home = if group.queue() == queue { "" } else { group.queue().as_str() };
-        let is_shared = run.iter().all(|(_, done)| done.handed_on() == one.handed_on());
-        let sharing = if is_shared { "=" } else { "" };
-        let text = format!("&{first}:{last};{home};{sharing}{}", group.stored());
-        words.push(Cow::Owned(text.into_bytes()));
-        if is_shared {
-            words.push(Cow::Borrowed(one.handed_on()));
-        }
-        for (_, done) in run {
-            let Some(member) = &done.member else { continue };
-            words.push(Cow::Owned(member.index.to_string().into_bytes()));
-            if !is_shared {
-                words.push(Cow::Borrowed(done.handed_on()));
-            }
-        }
-    }
-    words
 }

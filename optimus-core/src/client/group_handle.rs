@@ -177,7 +177,8 @@ impl<T> GroupHandle<T> {
     ///
     /// # Errors
     /// [`Error::is_wrong_state`] if the group has ended or was cancelled; [`Error::is_forgotten`]
-    /// if nothing is known of it; the errors of [`Client::submit_flow`].
+    /// if nothing is known of it; [`Error::is_cycle`] if a call waits for the group, such as for
+    /// its callback; the errors of [`Client::submit_flow`].
     pub async fn add<'a, C>(&self, calls: impl IntoIterator<Item = C>) -> Result<u32, Error>
     where
         C: IntoFlow<'a, Output = T, Input = NoInput>,
@@ -215,6 +216,7 @@ impl<T> GroupHandle<T> {
                 submit: "",
             };
             let mut store = Store::of(&self.client);
+            store.later.add(&self.id);
             if !store.batch(batch, enroll, &rules).await? {
                 let state = self.progress().await?.ended.unwrap_or(TaskState::Cancelled);
                 return Err(Error::group_ended(self.id.clone(), state));

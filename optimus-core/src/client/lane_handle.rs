@@ -1,18 +1,19 @@
-//! Reads and changes the width of a lane: [`LaneHandle`].
+//! What an operator does with a lane: [`LaneHandle`].
 
 use std::{fmt, num::NonZeroU16};
 
-use super::Client;
+use super::{Client, GateHandle};
 use crate::{
-    Error,
+    Error, LaneCancelled,
     broker::{BrokerError, Refusal},
     gate::Gate,
     id::QueueName,
     lane::problem_of,
-    operator_answers::WidthAnswer,
+    operator_answers::{GateAnswer, WidthAnswer},
 };
 
-/// A lane of a queue, whose width can be changed while workers run; from [`Client::lane`].
+/// A lane of a queue, which can be paused, cancelled, and changed while workers run; from
+/// [`Client::lane`].
 #[derive(Clone)]
 pub struct LaneHandle {
     client: Client,
@@ -35,6 +36,9 @@ impl Client {
     /// let shop = client.lane("sync", "shop-7");
     /// shop.set_width(8).await?; // eight tasks of this shop at once, whatever they bring along
     /// shop.reset_width().await?; // as their `lane_width` says again
+    /// shop.pause("ann", "their API is down").await?;
+    /// shop.cancel().await?; // all its tasks
+    /// shop.resume().await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -60,7 +64,7 @@ impl LaneHandle {
         let Some(width) = NonZeroU16::new(width) else {
             return Err(Error::invalid(format!(
                 "the width of lane {:?} is 0; use at least 1, or pause the lane with \
-                 client.gate(queue, Gate::Lane(key)).pause(…)",
+                 client.lane(queue, key).pause(…)",
                 self.key
             )));
         };
@@ -83,6 +87,35 @@ impl LaneHandle {
         let queue = self.checked()?;
         let set = self.client.0.broker.width_set(&queue, &self.key).await?;
         Ok(set.map(NonZeroU16::get))
+    }
+
+    /// Stops the starts of its tasks at once; see [`GateHandle::pause`].
+    ///
+    /// # Errors
+    /// As for [`set_width`](Self::set_width).
+    pub async fn pause(&self, by: &str, why: &str) -> Result<GateAnswer, Error> {
+        self.gate().pause(by, why).await
+    }
+
+    /// Ends a pause; see [`GateHandle::resume`].
+    ///
+    /// # Errors
+    /// As for [`set_width`](Self::set_width).
+    pub async fn resume(&self) -> Result<GateAnswer, Error> {
+        self.gate().resume().await
+    }
+
+    /// Cancels all its tasks; see [`Client::cancel_lane`].
+    ///
+    /// # Errors
+    /// The errors of [`Client::cancel_lane`].
+    pub async fn cancel(&self) -> Result<LaneCancelled, Error> {
+        self.client.cancel_lane(&self.queue, &self.key).await
+    }
+
+    /// Returns the gate of the lane, which reads and sets its rate and its limit.
+    pub fn gate(&self) -> GateHandle {
+        self.client.gate(&self.queue, Gate::Lane(self.key.clone()))
     }
 
     async fn resize(&self, width: Option<NonZeroU16>) -> Result<WidthAnswer, Error> {

@@ -17,6 +17,7 @@ mod gate_handle;
 mod group_handle;
 mod handler_client;
 mod lane_handle;
+mod later_steps;
 mod ledger;
 mod many_results;
 mod operate;

@@ -9,18 +9,19 @@ use std::{
 use futures_util::future::BoxFuture;
 
 use super::{
-    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, part_ids::name_steps,
-    submit_all::Bulk, submit_batches::Answer,
+    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, later_steps::LaterSteps,
+    part_ids::name_steps, submit_all::Bulk, submit_batches::Answer,
 };
 use crate::{
     Error,
-    after::{Prerequisite, PrerequisiteFailure},
+    after::{After, PREREQUISITES_MAX, Prerequisite, PrerequisiteFailure},
     broker::Receipt,
     first_step::Begins,
     flow::{Stage, StepTask},
     group_calls::GroupCalls,
     id::{QueueName, TaskId},
     platform::new_uuid,
+    state::TaskState,
     step::{Form, IntoFlow, IntoGroup},
     submission::{Submission, Trace},
 };
@@ -122,6 +123,26 @@ impl Link<'_> {
         }
         .unwrap_or_default()
     }
+
+    /// Lets it be cancelled if it is not stored yet: a later group of the flow was cancelled.
+    pub(super) fn end_with(&mut self, group: &TaskId) -> Result<(), Error> {
+        let last = Prerequisite::Task(group.clone());
+        match self {
+            Self::Task(task) => {
+                let after = task.after.get_or_insert_with(|| After::new([]));
+                after.prerequisites.truncate(PREREQUISITES_MAX - 1);
+                after.prerequisites.push(last);
+                after.on_failure = PrerequisiteFailure::Cancel;
+                Ok(())
+            }
+            Self::Group { calls, .. } => {
+                calls.after.push(Ok(last));
+                calls.members_policy = Some(PrerequisiteFailure::Cancel);
+                calls.on_failure = calls.members_policy;
+                calls.let_members_wait()
+            }
+        }
+    }
 }
 
 /// Gives each stage its id, and lets it wait for the one before it.
@@ -219,13 +240,16 @@ pub(super) struct Store<'a> {
     pub(super) repeats: bool,
     /// The name of this submit, which no other one has.
     pub(super) name: String,
+    /// What waits for the part that is being stored.
+    pub(super) later: LaterSteps,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
         let [stored, groups, made] = [Vec::new(), Vec::new(), Vec::new()];
         let name = format!("{:016x}", new_uuid().as_u64_pair().1);
-        Self { client, stored, groups, made, repeats: false, name }
+        let later = LaterSteps::default();
+        Self { client, stored, groups, made, repeats: false, name, later }
     }
 
     /// Notes that this submit has made the group, if it is none within a member.
@@ -238,7 +262,15 @@ impl<'a> Store<'a> {
     /// Stores the stages from the last to the first; returns their handles in order.
     async fn all(&mut self, links: Vec<Link<'_>>) -> Result<Vec<StepHandle>, Error> {
         let (mut handles, mut tasks) = (Vec::with_capacity(links.len()), Vec::new());
-        for (place, link) in links.into_iter().enumerate().rev() {
+        let mut cancelled = None;
+        for (place, mut link) in links.into_iter().enumerate().rev() {
+            if let Link::Task(task) = &link {
+                self.later.check(&task.task, task.after.as_ref())?;
+                self.later.add_task(task);
+            }
+            if let Some(group) = &cancelled {
+                link.end_with(group)?;
+            }
             match link {
                 Link::Task(submission) => {
                     if place == 0 && !can_go_along(&submission, &tasks) {
@@ -249,7 +281,11 @@ impl<'a> Store<'a> {
                 Link::Group { calls, id, former } => {
                     self.steps(&mut tasks, &mut handles).await?;
                     self.groups.push(id.clone());
-                    Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                    let ended = Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                    if ended == Some(TaskState::Cancelled) {
+                        self.later.remove(&id);
+                        cancelled = Some(id.clone());
+                    }
                     let handle = GroupHandle::new(self.client.clone(), id);
                     handles.push(StepHandle::Group(handle));
                 }
@@ -320,7 +356,8 @@ impl<'a> Store<'a> {
         let is_final = problem.is_invalid()
             || problem.is_refused()
             || problem.is_too_large()
-            || problem.is_duplicate();
+            || problem.is_duplicate()
+            || problem.is_cycle();
         is_final || (self.groups.is_empty() && !problem.is_unknown_outcome())
     }
 

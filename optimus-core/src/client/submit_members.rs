@@ -40,13 +40,15 @@ fn next_batch<'a>(members: &mut Peekable<impl Iterator<Item = Vec<Stage<'a>>>>) 
 }
 
 impl Store<'_> {
-    /// Stores the members of a group, a batch at a time, and then closes it.
+    /// Stores the members of a group, a batch at a time, and then closes it. Returns its state if
+    /// it has ended.
     pub(super) async fn members(
         &mut self,
         group: GroupCalls<'_>,
         id: &TaskId,
         former: Option<&TaskId>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<TaskState>, Error> {
+        self.later.add(id);
         let (form, policy) = (group.form, group.members_policy);
         let on_failure = group.on_failure.unwrap_or_default();
         let mut members = group.members.peekable();
@@ -74,14 +76,13 @@ impl Store<'_> {
         self.cancel_with(id).await
     }
 
-    /// Cancels what was added to a group while it was cancelled.
-    pub(super) async fn cancel_with(&self, group: &TaskId) -> Result<(), Error> {
-        if let Some(progress) = self.client.broker().group(group).await?
-            && progress.ended == Some(TaskState::Cancelled)
-        {
+    /// Cancels what was added to a group while it was cancelled. Returns its state if it has ended.
+    async fn cancel_with(&self, group: &TaskId) -> Result<Option<TaskState>, Error> {
+        let Some(progress) = self.client.broker().group(group).await? else { return Ok(None) };
+        if progress.ended == Some(TaskState::Cancelled) {
             self.client.cancel_members(group, &progress).await?;
         }
-        Ok(())
+        Ok(progress.ended)
     }
 
     /// Stores one batch. Returns whether the group is still open for more.
@@ -99,6 +100,8 @@ impl Store<'_> {
                 self.client.check_one(submission)?;
             }
         }
+        let awaited = self.later.check_members(&batch)?;
+        self.later.check_stored(self.client, awaited).await?;
         if batch.iter().any(|stages| stages.len() > 1) {
             let parts = Enroll { operation: PARTS, count: 0, seal: false, digest: "", ..enroll };
             self.enroll(rules.group, parts).await?;
@@ -141,21 +144,32 @@ impl Store<'_> {
         rules.name(&mut stages, index)?;
         let mut links = link(stages, rules.former.cloned())?;
         keep_outcomes(&mut links, rules.keep.unwrap_or_default());
-        for (place, link) in links.into_iter().enumerate() {
+        let (mark, mut cancelled, mut steps) = (self.later.mark(), None, Vec::new());
+        for (place, mut link) in links.into_iter().enumerate().rev() {
+            if let Some(group) = &cancelled {
+                link.end_with(group)?;
+            }
             match link {
                 Link::Task(mut submission) => {
+                    self.later.add_task(&submission);
                     submission.trace = Some(Trace::Outcome);
                     if place + 1 == count {
                         rules.enlist(&mut submission, index);
                         submission.trace = Some(Trace::Member { born });
                     }
-                    tasks.push(*submission);
+                    steps.push(*submission);
                 }
                 Link::Group { calls, id, former } => {
-                    Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                    let ended = Box::pin(self.members(calls, &id, former.as_ref())).await?;
+                    if ended == Some(TaskState::Cancelled) {
+                        self.later.remove(&id);
+                        cancelled = Some(id);
+                    }
                 }
             }
         }
+        self.later.forget(mark);
+        tasks.extend(steps.into_iter().rev());
         Ok(())
     }
 

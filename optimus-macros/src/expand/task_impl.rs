@@ -86,8 +86,10 @@ fn outcome(model: &Model) -> TokenStream {
         const __RETURNS: u8 = #returns;
     };
     if model.options.keeps_result() {
+        let kept = if gathers { "keeps_of_run" } else { "keeps" };
+        let kept = format_ident!("{kept}", span = place);
         tokens.extend(quote_spanned! {place=>
-            const _: () = __optimus::Answer::<__RETURNS>::keeps::<#ty>();
+            const _: () = __optimus::Answer::<__RETURNS>::#kept::<#ty>();
             const __KIND: u8 = #keeps;
             type __Answer = __optimus::Answer<__KIND>;
         });

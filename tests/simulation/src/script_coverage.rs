@@ -156,7 +156,9 @@ fn reachable_calls(text: &'static str) -> Vec<(usize, &'static str, usize)> {
         reached.extend(&fresh);
     }
     reached.sort_unstable();
-    let calls = |at: usize| code(lines[at]).matches("redis.call(").count();
+    // Some scripts read `redis.call` once, as `call`.
+    let named = |at: usize, name: &str| code(lines[at]).matches(name).count();
+    let calls = |at: usize| named(at, "call(") - named(at, "pcall(");
     reached
         .into_iter()
         .filter(|at| calls(*at) > 0)

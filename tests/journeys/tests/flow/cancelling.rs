@@ -3,13 +3,40 @@
 use std::time::Duration;
 
 use crate::common::{Bench, Double, Gate, Wait, blocking_task::KeepThread};
-use optimus_core::{CancelAnswer, Key, Task, TaskId, TaskState};
+use optimus_core::{CancelAnswer, Key, QueueName, Task, TaskId, TaskState};
 use optimus_testkit::{Hold, RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 /// The lease. It is so long that no heartbeat returns a cancel during a test.
 const LONG: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn one_handle_of_a_lane_pauses_it_and_cancels_its_tasks() {
+    let bench = Bench::on_memory().await;
+    let call = |lane: &str| Double { number: 1 }.call().lane(lane);
+    for lane in ["shop", "shop", "other"] {
+        bench.client.submit(call(lane)).await.unwrap();
+    }
+    let shop = bench.client.lane("default", "shop");
+    assert!(shop.pause("ann", "their API is down").await.unwrap().is_known);
+    let gate = shop.gate().get().await.unwrap().unwrap();
+    assert!(gate.shut.unwrap().to_string().contains("ann"));
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let counts = async || {
+        let queue = QueueName::new("default").unwrap();
+        bench.client.inspector().counts(&queue).await.unwrap()
+    };
+    let other_ran = async || counts().await.recent_successes == 1;
+    eventually("the task of the other lane has run", SOON, other_ran).await;
+    assert_eq!(shop.cancel().await.unwrap().cancelled, 2);
+    shop.resume().await.unwrap();
+    assert!(shop.gate().get().await.unwrap().is_none_or(|gate| gate.shut.is_none()));
+    let last = bench.client.submit(call("shop")).await.unwrap();
+    last.result_within(SOON).await.unwrap();
+    assert_eq!((counts().await.cancelled, counts().await.recent_successes), (2, 2));
+    worker.stop().await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_cancel_of_an_earlier_attempt_stops_no_later_one() {

@@ -4,16 +4,16 @@ use std::{collections::HashSet, time::Duration};
 
 use crate::common::{
     Bench, Gate,
-    orders::Log,
+    orders::{Log, Reserve, reserve},
     sums::{
-        LoggedWorker, Number, SOON, Way, builder, in_a_way, note, number, plus, plus_in_a_way, sum,
-        sum_pages, unfinished,
+        LoggedWorker, Note, Number, SOON, Way, becomes, builder, in_a_way, note, number, plus,
+        plus_in_a_way, sum, sum_pages, unfinished,
     },
 };
 use optimus_core::{
-    Backoff, BoxError, Call, Context, Due, Flow, GroupHandle, IntoFlow as _,
+    Backoff, BoxError, Call, Context, Due, Flow, GroupHandle, IntoFlow as _, Key,
     PrerequisiteFailure::{Cancel, Run},
-    QueueName, Task, TaskId, TaskState,
+    QueueName, StepHandle, Task, TaskId, TaskState,
     broker::Keep,
     group,
 };
@@ -251,5 +251,74 @@ on_both! {
         let alone = bench.client.submit_group(empty()).await.unwrap();
         assert!(alone.add([number(1)]).await.unwrap_err().is_wrong_state());
         logged.worker.stop().await;
+    }
+
+    async fn nothing_of_a_flow_runs_whose_group_was_cancelled_before_it_was_stored(bench: Bench) {
+        let logged = LoggedWorker::serving(&bench, ["default", "other"]);
+        let (id, steps) = (new_id(), || group((0..3).map(plus)).then(sum));
+        // The end of the flow alone, as a submit that is cut off leaves it.
+        let end = || group([late(number(1)).then(plus(1))]).id(id.clone()).then(note("end"));
+        bench.client.submit_flow(end()).await.unwrap();
+        bench.client.group::<u64>(id.clone()).cancel().await.unwrap();
+        let flow = note("first").queue("other").then(number(1)).then(steps()).then(note("then"));
+        let handle = bench.client.submit_flow(flow.then(end())).await.unwrap();
+        let [others @ .., _, _] = handle.steps() else { panic!("{handle:?}") };
+        for step in others {
+            match step {
+                StepHandle::Group(group) => {
+                    assert!(group.ended().await.unwrap_err().is_cancelled());
+                }
+                task => becomes(&bench, task.id(), TaskState::Cancelled).await,
+            }
+        }
+        assert!(handle.result_within(SOON).await.unwrap_err().is_cancelled());
+        assert_eq!(logged.log.lines(), Vec::<String>::new());
+        logged.worker.stop().await;
+    }
+
+    async fn a_flow_that_waits_for_its_own_group_or_for_a_later_step_is_refused(bench: Bench) {
+        let (id, far) = (new_id(), TaskId::new(QueueName::new("other").unwrap()));
+        let last = new_id();
+        let (own, ends) = (|| note("a").after(&id), || note("z").id(last.clone()));
+        let outside = bench.client.submit(note("x").id(far.clone()).after(&id)).await.unwrap();
+        let between = bench.client.submit(reserve("y").after(&outside)).await.unwrap();
+        let waits_far = || note("a").after(Key::of::<Reserve>("y"));
+        let members = |member: Call<Note>| group([note("0"), member]).id(id.clone());
+        let all = group([note("0")]).id(id.clone()).after(&last);
+        let deep = note("1").then(group([own()])).then(note("2"));
+        let flows: [(Flow<'_, ()>, &[&TaskId]); 7] = [
+            (members(waits_far()).then(ends()), &[between.id(), &far, &id]),
+            (members(own()).then(ends()), &[&id]),
+            (members(note("a").after(&last)).then(ends()), &[&last, &id]),
+            (all.then(ends()), &[&last, &id]),
+            (own().then(members(note("b"))).then(ends()), &[&id]),
+            (note("a").after(&last).queue("other").then(note("b")).then(ends()), &[&last]),
+            (group([deep]).id(id.clone()).then(ends()), &[&id]),
+        ];
+        for (at, (flow, path)) in flows.into_iter().enumerate() {
+            let problem = bench.client.submit_flow(flow).await.unwrap_err();
+            assert!(problem.is_cycle(), "{at}: {problem}");
+            let found = problem.task_ids();
+            assert!(path.iter().all(|id| found.contains(id)), "{at}: {problem}");
+            let kept = (kept(&bench, "default").await, kept(&bench, "other").await);
+            assert_eq!(kept, (1, 1), "{at}: only the tasks outside are kept");
+        }
+    }
+
+    async fn an_added_member_that_waits_for_its_group_or_its_callback_is_refused(bench: Bench) {
+        let flow = group([late(number(1))]).then(sum).then(note("z"));
+        let handle = bench.client.submit_flow(flow).await.unwrap();
+        let found = bench.client.group::<()>(handle.steps()[0].id().clone());
+        // Only Redis knows what waits for the group.
+        bench.client.submit(reserve("y").queue("other").after(handle.id())).await.unwrap();
+        let far = Key::of::<Reserve>("y").queue("other");
+        let [of_group, of_callback] = [found.id(), handle.id()].map(|id| note("a").after(id));
+        for (at, member) in [of_group, of_callback, note("a").after(far)].into_iter().enumerate() {
+            let problem = found.add([member]).await.unwrap_err();
+            assert!(problem.is_cycle(), "{at}: {problem}");
+            assert!(problem.task_ids().contains(found.id()), "{at}: {problem}");
+        }
+        assert_eq!(found.progress().await.unwrap().total, 1);
+        found.cancel().await.unwrap();
     }
 }
