@@ -91,6 +91,10 @@ async fn no_call_is_lost_while_answers_are_lost() {
     let proxy = FaultProxy::start(&near.url()).await;
     let far = Bench::shared(&proxy.url(), near.namespace()).await;
     let logged = LoggedWorker::with(&far, |builder| builder.concurrency(4));
+    // A worker that has no answer while it starts ends with an error.
+    let has_started =
+        async || !near.client.inspector().workers("default").await.unwrap().is_empty();
+    eventually("the worker has started", SOON, has_started).await;
     let calls = (0..CALLS).map(|n| hundred(&format!("user-{}", n % 10), n));
     let handles = near.client.submit_all(calls).await.unwrap();
     for wait in 1..=12 {
