@@ -6,14 +6,14 @@
 /// More words.
 #[optimus::task]
 #[cfg(not(any()))]
-#[allow(unused_variables)]
+#[allow(unused_variables, reason = "what this test is about")]
 #[cfg_attr(all(), doc = "Even more words.")]
 #[inline]
 pub async fn documented(unused: u8) {}
 
 #[optimus::task]
 #[cfg(any())]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "what this test is about")]
 pub async fn absent(unused: Missing) {}
 
 #[optimus::task]
@@ -22,15 +22,15 @@ pub async fn absent(unused: Missing) {}
 async fn old(unused: u8) {}
 
 #[optimus::task]
-#[allow(non_snake_case)]
-async fn Shouting(#[allow(unused_mut)] mut LOUD: u8) {
+#[allow(non_snake_case, reason = "what this test is about")]
+async fn Shouting(#[allow(unused_mut, reason = "what this test is about")] mut LOUD: u8) {
     let _ = LOUD;
 }
 
 #[tokio::main]
 pub(super) async fn main() {
     documented(1).perform_inline().await.unwrap();
-    #[allow(deprecated)]
+    #[allow(deprecated, reason = "what this test is about")]
     old(1).perform_inline().await.unwrap();
     Shouting(1).perform_inline().await.unwrap();
 }

@@ -12,7 +12,11 @@ pub struct Row {
 macro_rules! exporter {
     ($vis:vis $name:ident($arg:ident: $ty:ty), $timeout:expr, $queue:literal) => {
         #[optimus::task(timeout = $timeout, queue = $queue, biz_id = "{row.id}-{extra}")]
-        $vis async fn $name($arg: $ty, extra: $crate::from_macro_rules::Row2, #[data] factor: u64) -> Result<u64, String> {
+        $vis async fn $name(
+            $arg: $ty,
+            extra: $crate::from_macro_rules::Row2,
+            #[data] factor: u64,
+        ) -> Result<u64, String> {
             Ok($arg.id * factor + extra.len() as u64)
         }
     };

@@ -19,10 +19,10 @@ pub type Result<T> = std::result::Result<T, std::io::Error>;
 
 pub mod core {}
 
-#[allow(non_upper_case_globals, dead_code)]
+#[allow(non_upper_case_globals, dead_code, reason = "what this test is about")]
 const order: u8 = 1;
 
-#[allow(unused_macros)]
+#[allow(unused_macros, reason = "what this test is about")]
 macro_rules! vec {
     () => {};
 }

@@ -100,9 +100,10 @@ scenes! {
 /// without an outcome ttl. The next two need a task that led a run and has ended, and that a
 /// program of an older version has left in its key, and the two after them 500 gates that wait
 /// while the clock is set back. Four need a group that has not ended when its time is over, the
-/// next one 10,000 rows that have failed, and the last one 512 items of a dispenser whose time is
-/// over.
-const MADE_NOWHERE: [&str; 23] = [
+/// next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is over. The
+/// last two write the results of members of a group that end together: different results, and
+/// eight equal ones.
+const MADE_NOWHERE: [&str; 25] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -110,7 +111,7 @@ const MADE_NOWHERE: [&str; 23] = [
     "return redis.call('ZRANGE', many.key",
     "redis.call('ZREM', many.key",
     "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
-    "redis.call('LTRIM', success",
+    "call('LTRIM', success",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
@@ -126,6 +127,8 @@ const MADE_NOWHERE: [&str; 23] = [
     "redis.call('HSET', group.key, 'kept'",
     "old[#old + 1] = redis.call('ZRANGE', aside",
     "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
+    "return redis.call('HSET', key, unpack(ARGV, at, at + 2 * left - 1))",
+    "fresh = fresh + redis.call('HSET', key, ARGV[at], shared, ARGV[at + 1], shared, ARGV[at + 2],",
 ];
 
 /// The script that no scene runs, because only operators call it. Its own tests make each call.

@@ -2,7 +2,8 @@
 //! round writes to a database of the user under its fences, and a journal in that database shows
 //! who worked on which row.
 //!
-//! `OPTIMUS_SHARDS_ROUNDS=5 cargo test -p optimus-journeys --test sources -- shards_faults` has more faults.
+//! `OPTIMUS_SHARDS_ROUNDS=5 cargo test -p optimus-journeys --test sources -- shards_faults` has
+//! more faults.
 
 use std::{
     collections::BTreeMap,
