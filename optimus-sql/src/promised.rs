@@ -22,7 +22,7 @@ impl<T> Promised<T> {
     }
 
     /// Returns the id that the task will have. If another task holds its biz id at that time, that
-    /// task stays, and this id is never used.
+    /// task stays, and this id is never used. The [handle](Self::handle) finds that task.
     pub fn id(&self) -> &TaskId {
         self.submission.id()
     }

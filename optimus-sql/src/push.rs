@@ -1,9 +1,13 @@
 //! Submits noted calls to Redis: [`push`].
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use optimus_core::{
-    Client, Durability, QueueName, Submission,
+    Client, Durability, QueueName, Submission, TaskId,
     broker::{Batch, Broker, BrokerError, Receipt, Refusal, Submitted},
 };
 use tokio::time::Instant;
@@ -14,6 +18,9 @@ use crate::{calls::StoredCall, noted::Share};
 const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 /// How often a queue is made known to inspectors, because Redis may have lost that.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(30);
+
+/// How long it is kept at least which task held the biz id of a call.
+const OWNER_KEPT: Duration = Duration::from_secs(3600);
 
 /// What became of a share.
 #[derive(Debug)]
@@ -63,6 +70,9 @@ impl Pusher {
         };
         match self.submit(&batch).await {
             Ok(submitted) => {
+                if let Err(problem) = self.note_owners(calls, &submitted.receipts).await {
+                    return Pushed::Wait(problem.to_string());
+                }
                 self.announce(&share.queue).await;
                 if submitted.posted {
                     self.client.carry_asks(&share.queue).await;
@@ -86,17 +96,33 @@ impl Pusher {
         Broker::read_submit(batch.queue, batch.tasks.len(), answer)
     }
 
+    /// Notes which tasks held the biz ids of calls, for the handles of these calls. The rows are
+    /// deleted only afterwards, so a relay that dies meanwhile loses none.
+    async fn note_owners(
+        &self,
+        calls: &[StoredCall],
+        receipts: &[Receipt],
+    ) -> Result<(), BrokerError> {
+        let mut kept = OWNER_KEPT;
+        let mut owners: Vec<(&TaskId, &TaskId)> = Vec::new();
+        for (stored, receipt) in calls.iter().zip(receipts) {
+            if let Receipt::Duplicate(owner) = receipt
+                && owner != stored.call.id()
+            {
+                kept = kept.max(stored.call.result_ttl());
+                owners.push((stored.call.id(), owner));
+            }
+        }
+        self.broker.note_owners(&owners, kept).await
+    }
+
     /// Makes a queue known to inspectors. If that fails, the next push does it.
     async fn announce(&self, queue: &QueueName) {
         let is_recent = |at: &Instant| at.elapsed() < ANNOUNCE_EVERY;
-        let is_known = self.lock().get(queue).is_some_and(is_recent);
+        let is_known = lock(&self.announced).get(queue).is_some_and(is_recent);
         if !is_known && self.broker.announce(queue).await.is_ok() {
-            self.lock().insert(queue.clone(), Instant::now());
+            lock(&self.announced).insert(queue.clone(), Instant::now());
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<QueueName, Instant>> {
-        self.announced.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -111,4 +137,9 @@ fn refused(calls: &[StoredCall], receipts: Vec<Receipt>) -> Vec<(i64, String)> {
         }
     };
     calls.iter().zip(receipts).filter_map(refused).collect()
+}
+
+/// No user code runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

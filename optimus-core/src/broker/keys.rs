@@ -52,6 +52,7 @@
 //! | `result:<id>` | string, expires | what the handler returned |
 //! | `requeued:<operation>` | string, expires | the task of a completed requeue |
 //! | `biz:<task>:<biz id>` | string | the task that holds a biz id |
+//! | `same:<id>` | string, expires | the task that held the biz id of a call of a transaction |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
 //! | `ledgers` | zset | client by last use, to purge idle ledgers |
 //! | `completions:<client>` | list, expires | completion messages for the client |
@@ -142,6 +143,11 @@ impl Keys {
     }
 
     /// Returns the key of the hash with the counts of a group.
+    /// Returns the key that names the task with the biz id of a call that was not submitted.
+    pub fn same(&self, id: &TaskId) -> String {
+        self.owned("same:", &id.stored())
+    }
+
     pub fn group(&self, group: &TaskId) -> String {
         self.owned("group:", &group.stored())
     }

@@ -24,6 +24,7 @@ mod other_kind;
 mod part_ids;
 mod permit;
 mod prerequisite_asks;
+mod promise;
 mod readahead;
 mod rebuild;
 mod remove_group;

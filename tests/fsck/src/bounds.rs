@@ -63,6 +63,7 @@ const NAMES: [&str; 82] = [
     "waiters",
     "result:",
     "biz:",
+    "same:",
     "ledger:",
     "ledgers",
     "completions:",

@@ -27,6 +27,7 @@ crate::on_each_database! {
     options_reach_the_task
     a_duplicate_by_its_biz_id_is_not_submitted
     a_row_that_is_no_call_is_put_aside_and_others_go_on
+    the_handle_of_a_duplicate_finds_the_task_with_its_biz_id
     migrations_run_again_and_at_once
     a_program_without_redis_stores_calls
     a_relay_without_tables_does_not_start
@@ -215,6 +216,31 @@ async fn a_duplicate_by_its_biz_id_is_not_submitted<DB: TestDb>(setup: Setup<DB>
         note(1, number).biz_id("same").perform_in_tx(&mut tx).await.unwrap();
     }
     note(1, 9).perform_in_tx(&mut tx).await.unwrap();
+async fn the_handle_of_a_duplicate_finds_the_task_with_its_biz_id<DB: TestDb>(setup: Setup<DB>) {
+    let seen = Seen::default();
+    let mut tx = setup.pool.begin().await.unwrap();
+    let mut promised = Vec::new();
+    for number in 1..4 {
+        let call = Double { number }.call().biz_id("same");
+        promised.push(call.perform_in_tx(&mut tx).await.unwrap());
+    }
+    tx.commit().await.unwrap();
+    let handles: Vec<_> = promised.iter().map(|one| one.handle(&setup.client)).collect();
+    let early = handles[1].clone();
+    let waits = tokio::spawn(async move { early.result_within(SOON).await });
+    let relay = setup.start_relay().await;
+    setup.all_relayed().await;
+    assert_eq!(handles[2].status().await.unwrap(), TaskState::Ready);
+    assert_eq!(handles[2].id(), promised[0].id());
+    assert!(handles[2].is_duplicate() && !handles[0].is_duplicate());
+    let _worker = setup.start_worker(&seen);
+    assert_eq!(waits.await.unwrap().unwrap(), 2, "that of the task that was submitted");
+    for handle in handles {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    }
+    relay.stop().await;
+}
+
     tx.commit().await.unwrap();
     setup.all_relayed().await;
     let _worker = setup.start_worker(&seen);
