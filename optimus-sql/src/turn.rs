@@ -17,7 +17,7 @@ use crate::{
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
     noted::{Noted, Share},
-    push::{Pushed, Pusher},
+    push::{Marks, Pushed, Pusher},
     stream::Stream,
 };
 
@@ -79,7 +79,8 @@ impl<DB: OutboxDb> Turner<DB> {
         turned
     }
 
-    fn forget(&mut self) {
+    /// Returns to the start, because what it knows may be wrong.
+    pub(crate) fn forget(&mut self) {
         self.mine = None;
         self.loaded.clear();
         self.floor.reset();
@@ -106,6 +107,13 @@ impl<DB: OutboxDb> Turner<DB> {
                 let plan = set_aside(&noted, &rows);
                 return self.go_on(stream, noted, plan, None).await;
             }
+        }
+        // A mark that this relay learns now may be that of a ledger which does not know the batch
+        // any more. So the batch must still be noted afterwards.
+        if self.pusher.learn_marks(&noted).await == Marks::Learned && stream.noted().await? != noted
+        {
+            self.forget();
+            return Ok(Turn::Standby);
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
         let has_ended = plan.kept.len() < noted.shares.len();
