@@ -79,6 +79,7 @@ mod roster;
 mod schedule;
 mod schedule_details;
 mod scheduled_task;
+mod service;
 mod shard;
 mod shard_position;
 mod sharded;
@@ -193,6 +194,7 @@ pub use self::{
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
     shard::{Progress, ShardFacts},
+    service::{RunningService, Service, ServiceHost, WithService},
     sharded::RunningRound,
     step::{AfterGroup, Before, IntoGroup, first},
     store_schedule::{StoredAs, is_later_release, store_schedule},

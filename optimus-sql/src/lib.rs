@@ -13,6 +13,7 @@ mod after_commit;
 mod calls;
 mod database;
 mod dialect;
+mod duty;
 mod error;
 mod floor;
 mod guard;
@@ -24,6 +25,7 @@ mod noted;
 mod once;
 mod once_parts;
 mod outbox_row;
+mod outbox;
 mod pace;
 mod parked;
 mod perform_in_tx;
@@ -49,6 +51,7 @@ pub use self::{
     parked::{PARKED_MAX, Parked, drop_parked, list_parked, retry_parked},
     perform_in_tx::{PerformInTx, submit_all_in_tx},
     promised::Promised,
+    outbox::Outbox,
     relay::{Relay, RunningRelay},
     transaction::{Tx, transaction},
 };

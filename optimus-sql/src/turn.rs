@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long a relay leaves a batch to the one that has noted it.
-pub(crate) const STANDBY: Duration = Duration::from_millis(250);
+const STANDBY: Duration = Duration::from_millis(250);
 
 /// What a turn has done.
 #[derive(Debug, PartialEq, Eq)]

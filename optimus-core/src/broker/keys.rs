@@ -59,7 +59,8 @@
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
-//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`. It has `meta`, `workers` and
+//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`, or `@relay.<epoch>` for the
+//! relays of a database. It has `meta`, `workers` and
 //! `worker:<worker>` as a queue, and:
 //!
 //! | key | type | holds |
@@ -142,12 +143,12 @@ impl Keys {
         self.owned("result:", &id.stored())
     }
 
-    /// Returns the key of the hash with the counts of a group.
     /// Returns the key that names the task with the biz id of a call that was not submitted.
     pub fn same(&self, id: &TaskId) -> String {
         self.owned("same:", &id.stored())
     }
 
+    /// Returns the key of the hash with the counts of a group.
     pub fn group(&self, group: &TaskId) -> String {
         self.owned("group:", &group.stored())
     }

@@ -13,3 +13,4 @@ mod setup;
 mod speed;
 mod storm;
 mod unreadable;
+mod workers;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use optimus_core::{Due, Error as TaskError, Task as _, TaskState};
 use optimus_sql::{
-    AfterCommit, Error, IntoOutboxRow as _, PerformAfter as _, PerformInTx as _, drop_parked, lag,
-    list_parked, migrate, retry_parked, submit_all_in_tx, transaction,
+    AfterCommit, Error, IntoOutboxRow as _, PerformAfter as _, PerformInTx as _, Relay,
+    drop_parked, lag, list_parked, migrate, purge_once, retry_parked, submit_all_in_tx,
+    transaction,
 };
 use optimus_testkit::eventually;
+use sqlx::Postgres;
 
 use crate::{
     databases::TestDb,
@@ -30,7 +32,7 @@ crate::on_each_database! {
     the_handle_of_a_duplicate_finds_the_task_with_its_biz_id
     migrations_run_again_and_at_once
     a_program_without_redis_stores_calls
-    a_relay_without_tables_does_not_start
+    errors_about_missing_tables_name_what_creates_them
 }
 
 async fn a_call_is_submitted_once_its_transaction_is_committed<DB: TestDb>(setup: Setup<DB>) {
@@ -302,8 +304,48 @@ async fn a_program_without_redis_stores_calls<DB: TestDb>(setup: Setup<DB>) {
     assert!(found.oldest.unwrap() < SOON, "{found:?}");
 }
 
-async fn a_relay_without_tables_does_not_start<DB: TestDb>(setup: Setup<DB>) {
+async fn errors_about_missing_tables_name_what_creates_them<DB: TestDb>(setup: Setup<DB>) {
     setup.sql("DROP TABLE optimus_stream").await;
-    let refused = setup.relay().start().await.map(drop).unwrap_err();
-    assert!(refused.to_string().contains("run optimus_sql::migrate first"), "{refused}");
+    setup.sql("DROP TABLE optimus_once").await;
+    setup.sql("DROP TABLE optimus_outbox").await;
+    let mut tx = setup.pool.begin().await.unwrap();
+    let refused = [
+        setup.relay().start().await.map(drop),
+        note(1, 1).perform_in_tx(&mut tx).await.map(drop),
+        lag(&setup.pool).await.map(drop),
+        purge_once(&setup.pool, SOON).await.map(drop),
+    ];
+    for refused in refused {
+        let problem = refused.unwrap_err();
+        assert!(matches!(problem, Error::NoTables(_)), "{problem}");
+        assert!(problem.to_string().contains("run optimus_sql::migrate first"), "{problem}");
+    }
+}
+
+/// A relay that is SERIALIZABLE would make such transactions of the user fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_has_no_part_in_serializable_transactions() {
+    let setup = Setup::<Postgres>::start().await;
+    setup
+        .sql(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = \
+             serializable', current_database()); END $$",
+        )
+        .await;
+    let pool = Postgres::connect(&setup.database).await;
+    // What others read is kept as long as a transaction of this kind is open.
+    let mut open = pool.begin().await.unwrap();
+    sqlx::query("SELECT * FROM optimus_fence").fetch_all(&mut *open).await.unwrap();
+    let mut tx = setup.pool.begin().await.unwrap();
+    let promised = note(1, 1).perform_in_tx(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let relay = Relay::new(&pool, &setup.client).start().await.unwrap();
+    let is_sent = async || setup.client.inspector().get(promised.id()).await.unwrap().is_some();
+    eventually("the call is sent", SOON, is_sent).await;
+    relay.stop().await;
+    let reads = "SELECT COUNT(*) FROM pg_locks WHERE mode = 'SIReadLock' \
+                 AND relation IN ('optimus_outbox'::regclass, 'optimus_outbox_pkey'::regclass, \
+                 'optimus_stream'::regclass, 'optimus_stream_pkey'::regclass)";
+    assert_eq!(Postgres::number(&setup.pool, reads).await, 0);
+    open.rollback().await.unwrap();
 }
