@@ -82,6 +82,7 @@ mod scheduled_task;
 mod service;
 mod shard;
 mod shard_position;
+mod shard_stored;
 mod sharded;
 mod shards_details;
 mod shared_interval;

@@ -7,7 +7,10 @@ use sqlx::error::DatabaseError;
 #[non_exhaustive]
 pub enum Error {
     /// The database refused or did not answer. If this is the error of a commit, the transaction
-    /// may be committed or not.
+    /// may be committed or not. A transaction that has stood still for 60 s within
+    /// [`once`](crate::Once::once) or a [guard](crate::Guard::guard), or for 30 s under the
+    /// [guard of a shard](crate::ShardGuard::guard), was ended by the database: then its next
+    /// statement finds a broken connection.
     #[error("the database: {0}")]
     Database(#[source] sqlx::Error),
     /// The tables of this crate are not there. [`migrate`](crate::migrate) creates them, or the

@@ -33,6 +33,8 @@ mod promised;
 mod push;
 mod relay;
 mod statement;
+mod shard_fence;
+mod shard_guard;
 mod stream;
 mod transaction;
 mod turn;
@@ -55,3 +57,4 @@ pub use self::{
     relay::{Relay, RunningRelay},
     transaction::{Tx, transaction},
 };
+    shard_guard::ShardGuard,

@@ -91,7 +91,7 @@ const NAMES: [&str; 82] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 23] = [
+const META: [&str; 24] = [
     "needs",
     "limited",
     "paused",
@@ -115,6 +115,7 @@ const META: [&str; 23] = [
     "count",
     "quiet_until",
     "lease_max",
+    "restarted",
 ];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {

@@ -11,6 +11,8 @@ mod outbox;
 mod rolled_back;
 mod setup;
 mod speed;
+mod shards;
+mod shards_killed;
 mod storm;
 mod unreadable;
 mod workers;
