@@ -16,6 +16,7 @@ mod dialect;
 mod duty;
 mod error;
 mod floor;
+mod flow_in_tx;
 mod guard;
 mod json_output;
 mod lag;
@@ -24,17 +25,17 @@ mod migrate;
 mod noted;
 mod once;
 mod once_parts;
-mod outbox_row;
 mod outbox;
+mod outbox_row;
 mod pace;
 mod parked;
 mod perform_in_tx;
 mod promised;
 mod push;
 mod relay;
-mod statement;
 mod shard_fence;
 mod shard_guard;
+mod statement;
 mod stream;
 mod transaction;
 mod turn;
@@ -45,16 +46,17 @@ pub use self::{
     database::OutboxDb,
     dialect::Dialect,
     error::Error,
+    flow_in_tx::{FlowInTx, PromisedFlow},
     guard::{GUARD_BYTES_MAX, Guard},
     lag::{Lag, lag},
     migrate::migrate,
     once::{Once, purge_once},
+    outbox::Outbox,
     outbox_row::{IntoOutboxRow, OutboxRow},
     parked::{PARKED_MAX, Parked, drop_parked, list_parked, retry_parked},
     perform_in_tx::{PerformInTx, submit_all_in_tx},
     promised::Promised,
-    outbox::Outbox,
     relay::{Relay, RunningRelay},
+    shard_guard::ShardGuard,
     transaction::{Tx, transaction},
 };
-    shard_guard::ShardGuard,

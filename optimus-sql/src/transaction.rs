@@ -20,8 +20,11 @@ use crate::{
 ///
 /// Inside the body, `.perform_async()` stores its call in the transaction. So the same code submits
 /// at once outside of a transaction, and with the commit inside one. This holds for the body
-/// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere, and flows
-/// and groups refuse to be submitted here.
+/// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere. Flows of
+/// tasks wait for the commit, too; groups refuse to be submitted here.
+///
+/// A task of the transaction begins after the commit, so a wait for its result in the body is an
+/// error.
 ///
 /// In SQLite the transaction is immediate, so it never fails because another one has written.
 ///
@@ -137,7 +140,7 @@ where
     };
     let mut tx = home.take().ok_or(Error::TakenOut)?;
     if !calls.is_empty() {
-        insert::<DB>(&mut tx, &calls).await?;
+        insert::<DB>(&mut tx, calls.iter()).await?;
     }
     Ok((tx, returned))
 }

@@ -52,7 +52,7 @@ impl Deferred {
         mem::take(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, call: Submission) {
+    pub(super) fn add(&self, call: Submission) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }

@@ -32,6 +32,7 @@ mod run_now;
 mod schedules;
 mod shards_handle;
 mod siblings;
+mod stored_flow;
 mod stuck_member;
 mod submit_all;
 mod submit_batches;
@@ -62,6 +63,7 @@ pub use self::{
     rebuild::Rebuild,
     schedules::Schedules,
     shards_handle::ShardsHandle,
+    stored_flow::StoredFlow,
     task_handle::TaskHandle,
 };
 use self::{

@@ -23,7 +23,6 @@ crate::on_each_database! {
     many_calls_of_a_transaction_keep_their_order
     a_handle_waits_from_before_the_commit_to_the_result
     a_plain_verb_in_a_transaction_waits_for_its_commit
-    flows_and_groups_do_not_wait_for_a_commit
     a_list_after_the_commit_is_submitted_or_discarded
     a_delay_counts_from_the_call
     options_reach_the_task
@@ -148,18 +147,6 @@ async fn a_plain_verb_in_a_transaction_waits_for_its_commit<DB: TestDb>(setup: S
     let relay = setup.start_relay().await;
     assert_eq!(inside.result_within(SOON).await.unwrap(), 4);
     relay.stop().await;
-}
-
-async fn flows_and_groups_do_not_wait_for_a_commit<DB: TestDb>(setup: Setup<DB>) {
-    let client = setup.client.clone();
-    let refused: Result<(), Error> = client
-        .scope(transaction(&setup.pool, async |_| {
-            optimus_core::group([note(1, 1), note(1, 2)]).perform_async().await?;
-            Ok(())
-        }))
-        .await;
-    let problem = refused.unwrap_err().to_string();
-    assert!(problem.contains("a group can't wait for the commit"), "{problem}");
 }
 
 async fn a_list_after_the_commit_is_submitted_or_discarded<DB: TestDb>(setup: Setup<DB>) {
