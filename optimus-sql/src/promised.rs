@@ -28,7 +28,9 @@ impl<T> Promised<T> {
     }
 
     /// Returns the handle of a client. Its waits begin before the task is in Redis, and last until
-    /// the task has ended. After a rollback they never end, so limit them with `result_within`.
+    /// the task has ended. Call them after the commit: until then the task can't begin. After a
+    /// rollback they never end, so limit them with `result_within`. Until a relay has submitted the
+    /// task, its status is [`Forgotten`](optimus_core::TaskState::Forgotten).
     pub fn handle(&self, client: &Client) -> TaskHandle<T> {
         client.promised(&self.submission)
     }

@@ -47,6 +47,22 @@ where
 
 /// The transaction of a body: it is used as a [`Transaction`] of sqlx. Dropping it changes nothing:
 /// what the body returns decides whether the transaction is committed.
+///
+/// In the body, the connection is `&mut **tx`. Functions that a body calls take the transaction of
+/// sqlx and get `&mut tx`:
+///
+/// ```no_run
+/// # async fn sign_up(pool: &sqlx::SqlitePool) -> Result<(), optimus_sql::Error> {
+/// use sqlx::{Sqlite, Transaction};
+///
+/// async fn save(tx: &mut Transaction<'_, Sqlite>, user: i64) -> Result<(), optimus_sql::Error> {
+///     sqlx::query("INSERT INTO users VALUES (?)").bind(user).execute(&mut **tx).await?;
+///     Ok(())
+/// }
+///
+/// optimus_sql::transaction(pool, async |mut tx| save(&mut tx, 7).await).await
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Tx<DB: OutboxDb> {
     /// It is there until this value is dropped.

@@ -169,7 +169,8 @@ impl<T> TaskHandle<T> {
     /// Waits for the task's end, through retries and outages, without a limit.
     ///
     /// # Errors
-    /// [`Error::is_rejected`] if Redis refuses a check.
+    /// [`Error::is_rejected`] if Redis refuses a check. [`Error::is_invalid`] in the transaction
+    /// that submits the task with its commit.
     pub async fn ended(&self) -> Result<TaskState, Error> {
         if self.runs_once() && self.client.0.readahead.has(self.id()) {
             return Ok(TaskState::Success);
@@ -197,6 +198,9 @@ impl<T> TaskHandle<T> {
         wanted: Wanted,
         pace: &'a Pace,
     ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
+        if self.promise.is_some() {
+            Client::check_awaited(&self.id)?;
+        }
         loop {
             let mut subscription = self.client.0.completion_listeners.subscribe(self.id());
             let permit = pace.check().await;

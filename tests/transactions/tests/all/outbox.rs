@@ -27,8 +27,8 @@ crate::on_each_database! {
     a_delay_counts_from_the_call
     options_reach_the_task
     a_duplicate_by_its_biz_id_is_not_submitted
-    a_row_that_is_no_call_is_put_aside_and_others_go_on
     the_handle_of_a_duplicate_finds_the_task_with_its_biz_id
+    a_row_that_is_no_call_is_put_aside_and_others_go_on
     migrations_run_again_and_at_once
     a_program_without_redis_stores_calls
     errors_about_missing_tables_name_what_creates_them
@@ -137,6 +137,9 @@ async fn a_plain_verb_in_a_transaction_waits_for_its_commit<DB: TestDb>(setup: S
             let inside = transaction(&setup.pool, async |_| {
                 let inside = welcome(2).await?;
                 assert_eq!(inside.status().await?, TaskState::Forgotten);
+                let refused = inside.result().await.unwrap_err();
+                assert!(refused.to_string().contains("wait after the commit"), "{refused}");
+                assert!(inside.ended().await.unwrap_err().is_invalid());
                 Ok::<_, Error>(inside)
             });
             (outside, inside.await.unwrap())
@@ -205,6 +208,14 @@ async fn a_duplicate_by_its_biz_id_is_not_submitted<DB: TestDb>(setup: Setup<DB>
         note(1, number).biz_id("same").perform_in_tx(&mut tx).await.unwrap();
     }
     note(1, 9).perform_in_tx(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    setup.all_relayed().await;
+    let _worker = setup.start_worker(&seen);
+    seen.has(2).await;
+    assert_eq!(seen.all(), [(1, 0), (1, 9)]);
+    relay.stop().await;
+}
+
 async fn the_handle_of_a_duplicate_finds_the_task_with_its_biz_id<DB: TestDb>(setup: Setup<DB>) {
     let seen = Seen::default();
     let mut tx = setup.pool.begin().await.unwrap();
@@ -227,14 +238,6 @@ async fn the_handle_of_a_duplicate_finds_the_task_with_its_biz_id<DB: TestDb>(se
     for handle in handles {
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
     }
-    relay.stop().await;
-}
-
-    tx.commit().await.unwrap();
-    setup.all_relayed().await;
-    let _worker = setup.start_worker(&seen);
-    seen.has(2).await;
-    assert_eq!(seen.all(), [(1, 0), (1, 9)]);
     relay.stop().await;
 }
 
