@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 82] = [
+const NAMES: [&str; 83] = [
     "meta",
     "tasks",
     "blobs",
