@@ -141,6 +141,7 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "completions:",
             "result:",
             "requeued:",
+            "same:",
             "wake:",
             "interrupt:",
             "outcome:",

@@ -299,13 +299,12 @@ async fn errors_about_missing_tables_name_what_creates_them<DB: TestDb>(setup: S
     setup.sql("DROP TABLE optimus_once").await;
     setup.sql("DROP TABLE optimus_outbox").await;
     let mut tx = setup.pool.begin().await.unwrap();
-    let refused = [
-        setup.relay().start().await.map(drop),
-        note(1, 1).perform_in_tx(&mut tx).await.map(drop),
-        lag(&setup.pool).await.map(drop),
-        purge_once(&setup.pool, SOON).await.map(drop),
-    ];
-    for refused in refused {
+    let stored = note(1, 1).perform_in_tx(&mut tx).await.map(drop);
+    tx.rollback().await.unwrap();
+    let read = lag(&setup.pool).await.map(drop);
+    let purged = purge_once(&setup.pool, SOON).await.map(drop);
+    let started = setup.relay().start().await.map(drop);
+    for refused in [stored, read, purged, started] {
         let problem = refused.unwrap_err();
         assert!(matches!(problem, Error::NoTables(_)), "{problem}");
         assert!(problem.to_string().contains("run optimus_sql::migrate first"), "{problem}");

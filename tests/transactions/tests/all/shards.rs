@@ -89,6 +89,7 @@ async fn an_earlier_holder_is_refused<DB: TestDb>(setup: Setup<DB>) {
     let (old, new) = (FIRST.shard(), Holder { fence: 13, ..FIRST }.shard());
     go(&setup, &old, 5).await.unwrap();
     go(&setup, &new, 6).await.unwrap();
+    assert!(place(&setup, &old).await.unwrap_err().is_stale(), "before it reads");
     let refused = go(&setup, &old, 7).await.unwrap_err();
     assert!(refused.is_stale(), "{refused}");
     let mut tx = setup.pool.begin().await.unwrap();
