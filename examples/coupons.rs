@@ -6,10 +6,14 @@
 //! times, kill and start workers as you like, and change the number of shards with
 //! `OPTIMUS_URL=… cargo run --example coupons -- shards 16`.
 
-use std::{env, path::PathBuf, process, time::Duration};
+use std::{env, time::Duration};
 
 use optimus::{Client, Round, Shard, Worker};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use optimus_sql::{ShardGuard as _, migrate};
+use sqlx::{
+    AssertSqlSafe, Sqlite, SqlitePool, Transaction,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
 
 const TABLES: u16 = 16;
 const PAGE: usize = 20;
@@ -20,63 +24,40 @@ const LEASE: Duration = Duration::from_secs(2);
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// The shop's database: an `SQLite` file.
-#[derive(Clone)]
-struct Shop(PathBuf);
-
-impl Shop {
-    fn open(&self) -> rusqlite::Result<Connection> {
-        let connection = Connection::open(&self.0)?;
-        connection.busy_timeout(Duration::from_secs(10))?;
-        Ok(connection)
-    }
+/// Opens the shop's database.
+async fn open(file: &str) -> Result<SqlitePool, Failed> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .busy_timeout(Duration::from_secs(10));
+    Ok(SqlitePool::connect_with(options).await?)
 }
 
-/// The coupons of one table that are not sent: status 0. Status 1 is sent, 2 is given up.
-fn open_coupons(db: &Transaction<'_>, table: u16, aside: &[i64]) -> rusqlite::Result<Vec<i64>> {
-    let sql = format!("SELECT id FROM coupon_{table} WHERE status = 0 ORDER BY id");
-    let mut rows = db.prepare(&sql)?;
-    let ids = rows.query_map((), |row| row.get(0))?;
-    let ids = ids.filter(|id| !matches!(id, Ok(id) if aside.contains(id)));
-    ids.take(PAGE).collect()
-}
-
-/// Refuses the transaction of a worker that no longer holds the shard. The first statement keeps
-/// out earlier holders of this shard. The second one keeps out all shards of an earlier number of
-/// shards.
-fn guard(db: &Transaction<'_>, shard: &Shard) -> Result<(), Failed> {
-    let (fence, generation) = (i64::try_from(shard.fence())?, i64::try_from(shard.generation())?);
-    for (name, fence) in
-        [(format!("coupons/{}", shard.index()), fence), ("coupons".into(), generation)]
-    {
-        let sql = "INSERT INTO fence (name, fence) VALUES (?1, ?2) \
-                   ON CONFLICT (name) DO UPDATE SET fence = ?2 WHERE fence <= ?2";
-        if db.execute(sql, params![name, fence])? == 0 {
-            return Err(format!("{name} has a later holder").into());
-        }
-    }
+/// Runs a statement with a table's number in it.
+async fn run(db: &mut Transaction<'_, Sqlite>, sql: String) -> Result<(), Failed> {
+    sqlx::query(AssertSqlSafe(sql)).execute(&mut **db).await?;
     Ok(())
 }
 
 /// Sends a page of each table of the shard.
 #[optimus::sharded(shards = 4, idle = "1s")]
-async fn coupons(shard: Shard, #[data] shop: Shop) -> Result<Round, Failed> {
+async fn coupons(shard: Shard, #[data] shop: SqlitePool) -> Result<Round, Failed> {
     let aside: Vec<i64> = shard.set_aside().await?;
     let mut found = 0;
     for table in (0..TABLES).filter(|table| table % shard.count() == shard.index()) {
         if shard.is_stopping() {
             return Ok(Round::Again);
         }
-        let failed = send_page(&shop, &shard, table, &aside)?;
-        found += failed.0;
-        for coupon in failed.1 {
+        let (sent, failed) = send_page(&shop, &shard, table, &aside).await?;
+        found += sent;
+        for coupon in failed {
             if shard.failed(coupon).await? >= ATTEMPTS {
-                let mut db = shop.open()?;
-                let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                guard(&db, &shard)?;
-                let sql = format!("UPDATE coupon_{table} SET status = 2 WHERE id = ?1");
-                db.execute(&sql, [coupon])?;
-                db.commit()?;
+                let mut db = shop.begin().await?;
+                shard.guard(&mut db).await?;
+                run(&mut db, format!("UPDATE coupon_{table} SET status = 2 WHERE id = {coupon}"))
+                    .await?;
+                db.commit().await?;
             }
         }
     }
@@ -84,48 +65,46 @@ async fn coupons(shard: Shard, #[data] shop: Shop) -> Result<Round, Failed> {
 }
 
 /// Sends the next coupons of a table in one transaction. Returns how many there were, and those
-/// that failed.
-fn send_page(
-    shop: &Shop,
+/// that failed. The guard refuses it if another worker holds the shard now, or if its tables belong
+/// to the shards of a later count.
+async fn send_page(
+    shop: &SqlitePool,
     shard: &Shard,
     table: u16,
     aside: &[i64],
 ) -> Result<(usize, Vec<i64>), Failed> {
-    let mut db = shop.open()?;
-    let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    guard(&db, shard)?;
-    let page = open_coupons(&db, table, aside)?;
-    let mut failed = Vec::new();
-    for &coupon in &page {
-        // A coupon whose number ends in 99 has no address.
-        if coupon % 100 == 99 {
-            failed.push(coupon);
-            continue;
-        }
-        let sent = "INSERT INTO sent (coupon, worker, fence) VALUES (?1, ?2, ?3)";
-        db.execute(sent, params![coupon, process::id(), i64::try_from(shard.fence())?])?;
-        db.execute(&format!("UPDATE coupon_{table} SET status = 1 WHERE id = ?1"), [coupon])?;
+    let mut db = shop.begin().await?;
+    shard.guard(&mut db).await?;
+    // Status 1 is sent, 2 is given up.
+    let sql = format!("SELECT id FROM coupon_{table} WHERE status = 0 ORDER BY id");
+    let open: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut *db).await?;
+    let page = open.into_iter().filter(|id| !aside.contains(id)).take(PAGE);
+    // A coupon whose number ends in 99 has no address.
+    let (failed, good): (Vec<i64>, Vec<i64>) = page.partition(|coupon| coupon % 100 == 99);
+    for coupon in &good {
+        let sent = "INSERT INTO sent (coupon, fence) VALUES (?, ?)";
+        let fence = i64::try_from(shard.fence())?;
+        sqlx::query(sent).bind(coupon).bind(fence).execute(&mut *db).await?;
+        run(&mut db, format!("UPDATE coupon_{table} SET status = 1 WHERE id = {coupon}")).await?;
     }
-    db.commit()?;
-    Ok((page.len() - failed.len(), failed))
+    db.commit().await?;
+    Ok((good.len(), failed))
 }
 
-fn fill(shop: &Shop, rows: i64) -> Result<(), Failed> {
-    let mut db = shop.open()?;
-    let db = db.transaction()?;
-    db.execute_batch(
-        "CREATE TABLE fence (name TEXT PRIMARY KEY, fence INTEGER);
-         CREATE TABLE sent (coupon INTEGER, worker INTEGER, fence INTEGER)",
-    )?;
+async fn fill(shop: &SqlitePool, rows: i64) -> Result<(), Failed> {
+    migrate(shop).await?;
+    let mut db = shop.begin().await?;
+    run(&mut db, "CREATE TABLE sent (coupon INTEGER, fence INTEGER)".to_owned()).await?;
     for table in 0..TABLES {
         let name = format!("coupon_{table}");
-        db.execute(&format!("CREATE TABLE {name} (id INTEGER PRIMARY KEY, status INTEGER)"), ())?;
+        run(&mut db, format!("CREATE TABLE {name} (id INTEGER PRIMARY KEY, status INTEGER)"))
+            .await?;
         let first = i64::from(table) * 1_000_000;
         for id in first..first + rows {
-            db.execute(&format!("INSERT INTO {name} VALUES (?1, 0)"), [id])?;
+            run(&mut db, format!("INSERT INTO {name} VALUES ({id}, 0)")).await?;
         }
     }
-    db.commit()?;
+    db.commit().await?;
     Ok(())
 }
 
@@ -144,9 +123,9 @@ async fn main() -> Result<(), Failed> {
     tracing_subscriber::fmt().init();
     let args: Vec<String> = env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["fill", file, rows] => fill(&Shop(file.into()), rows.parse()?),
+        ["fill", file, rows] => fill(&open(file).await?, rows.parse()?).await,
         ["work", file] => {
-            let worker = Worker::from_env()?.data(Shop(file.into())).lease(LEASE);
+            let worker = Worker::from_env()?.data(open(file).await?).lease(LEASE);
             Ok(worker.only_named_tasks().sharded(coupons).run().await?)
         }
         ["shards", count] => set_shards(count.parse()?).await,

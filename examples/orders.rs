@@ -9,7 +9,7 @@ use std::{env, time::Duration};
 
 use anyhow::Context as _;
 use optimus::{Client, Context, Worker};
-use optimus_sql::{Once as _, PerformInTx as _, Relay, lag, migrate, transaction};
+use optimus_sql::{Once as _, Outbox as _, PerformInTx as _, lag, migrate, transaction};
 use sqlx::{
     Row as _, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode},
@@ -106,9 +106,8 @@ async fn main() -> anyhow::Result<()> {
         .await?;
 
     let url = env::var("OPTIMUS_URL").unwrap_or_else(|_| "memory://orders".to_owned());
-    let client = Client::connect(&url).await?.install();
-    let relay = Relay::new(&pool, &client).start().await?;
-    let worker = Worker::builder(&url).lease(LEASE).data(pool.clone()).build()?;
+    Client::connect(&url).await?.install();
+    let worker = Worker::builder(&url).lease(LEASE).data(pool.clone()).outbox(&pool).build()?;
     let shown = worker
         .run_until(async {
             for order in 1..=ORDERS {
@@ -118,7 +117,6 @@ async fn main() -> anyhow::Result<()> {
             show(&pool).await
         })
         .await?;
-    relay.stop().await;
     shown.context("the orders")
 }
 

@@ -51,6 +51,8 @@ if #single > 0 then
   redis.call('HDEL', suspended, unpack(single))
 end
 if is_restart then
+  -- Positions in other databases belong to the passes before this generation.
+  redis.call('HSET', meta, 'restarted', fresh)
   redis.call('UNLINK', positions)
 end
 return { 'OK', fresh, whole(count), whole(known.count) }

@@ -17,7 +17,8 @@
 -- ARGV   1 now override · 2 call number · 3 ledger slot · 4 the client's clock, or '' if the ids do
 --        not show when it made these tasks · 5 how many tasks, '' in a plain call; then for each
 --        task: id, record; then, except in a plain call: the client to be kept another day, or '';
---        the last call of this slot that was answered, 16 less than this one in a plain call; how
+--        the last call of this slot that was answered, 16 less than this one in a plain call, or
+--        the mark that the ledger of a relay must have, which is no number; how
 --        many options; '' if all ids are new, 1 if they may exist, 2 if several tasks may also have
 --        one id; the options of the tasks that are not plain, in their order; blobs
 --        options: `<position>;<due>;<priority>;<biz key>;<biz window ms>;<blob>;<stamp>` with due
@@ -40,7 +41,7 @@
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
 --        stored; or `<position>=*<ids>` for a task that would wait for itself, with the tasks
 --        between and commas between them; then `out` if effects for a relay were posted
--- REFUSE FORGOTTEN
+-- REFUSE FORGOTTEN, STALE if the ledger of a relay has another mark
 
 -- A read of a local name costs Redis a third of a read of a global one.
 local KEYS, ARGV, call = KEYS, ARGV, redis.call
@@ -61,7 +62,7 @@ local count = plain and (#ARGV + 1 - FIRST_TASK) / 2 or tonumber(ARGV[5])
 local past_tasks = FIRST_TASK + 2 * count
 -- Arithmetic with a text costs Redis half of `tonumber`.
 local client, options = ARGV[past_tasks] or '', (ARGV[past_tasks + 2] or 0) + 0
-local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1])
+local since = plain and number - SLOTS or tonumber(ARGV[past_tasks + 1]) or -1
 local may_exist, first_option = (ARGV[past_tasks + 3] or '') ~= '', past_tasks + 4
 local past_options = first_option + options
 
@@ -163,6 +164,10 @@ end
 
 local asked, apart, ids, joins, write_lanes, gate_joins, write_gate_joins
 if not one and (options > 0 or may_exist) then
+  -- A relay that was frozen may send what another one has sent before Redis lost the ledger.
+  if since < 0 and redis.call('HGET', ledger, 'mark') ~= ARGV[past_tasks + 1] then
+    return { 'STALE' }
+  end
   local first_gate, first_lane = nil, first_option
   while first_lane < past_options and string.byte(ARGV[first_lane]) ~= LANE_MARK do
     if not first_gate and string.byte(ARGV[first_lane]) == GATE_MARK then

@@ -261,7 +261,7 @@ impl<Out> Flow<'_, Out> {
     /// # Errors
     /// See [`Client::submit_flow`]; [`Error::is_invalid`] if no client was installed.
     pub async fn perform_async(self) -> Result<FlowHandle<Out>, Error> {
-        Client::current_at_once("a flow")?.submit_stages(self.stages).await
+        Client::perform_flow(self.stages).await
     }
 }
 

@@ -79,8 +79,10 @@ mod roster;
 mod schedule;
 mod schedule_details;
 mod scheduled_task;
+mod service;
 mod shard;
 mod shard_position;
+mod shard_stored;
 mod sharded;
 mod shards_details;
 mod shared_interval;
@@ -180,7 +182,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::{Deferral, OwnClient},
+    client::{Deferral, OwnClient, StoredFlow},
     credentials::AskCredentials,
     first_step::{Begins, First},
     gate::ShutScope,
@@ -192,6 +194,7 @@ pub use self::{
     parameter::{Given, give, given, none_given, take},
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
+    service::{RunningService, Service, ServiceHost, WithService},
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
     step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},

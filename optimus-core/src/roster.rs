@@ -25,6 +25,15 @@ impl RosterName {
         Ok(Self(QueueName::of_slot(&format!("@shards.{name}"))))
     }
 
+    /// Returns the name of the roster of the relays of a database, which has one post.
+    ///
+    /// # Errors
+    /// [`InvalidName`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
+    pub fn relays(name: &str) -> Result<Self, InvalidName> {
+        validate_name(name)?;
+        Ok(Self(QueueName::of_slot(&format!("@relay.{name}"))))
+    }
+
     /// Returns a roster whose keys are in the slot of a queue; for tests.
     pub fn within(queue: &QueueName) -> Self {
         Self(queue.clone())

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Data, Error,
     broker::{Broker, BrokerError, Holder, Positions, Refusal},
-    shard_position::{has_ended, reached},
+    shard_position::{has_ended, reached, smallest},
 };
 
 /// The most bytes of a position, as JSON.
-const POSITION_MAX: usize = 64 * 1024;
+pub(crate) const POSITION_MAX: usize = 64 * 1024;
 /// The most bytes of a row's key.
 const ROW_MAX: usize = 512;
 /// How long a row is set aside after its first failure, and at most.
@@ -30,7 +30,7 @@ const ASIDE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_sec
 /// run its last round for a moment, so writes that must not be repeated are made under the
 /// [fence](Self::fence).
 pub struct Shard {
-    facts: Arc<ShardFacts>,
+    pub(crate) facts: Arc<ShardFacts>,
 }
 
 /// What a worker knows about a shard that it holds.
@@ -56,6 +56,10 @@ pub struct Progress {
     pub before: Positions,
     /// The position of this shard since then, as JSON.
     pub own: Mutex<Option<String>>,
+    /// The positions that the user's database has, as JSON. The smallest one counts.
+    pub stored: Mutex<Vec<String>>,
+    /// Whether the database knows the generation of the shard.
+    pub is_guarded: AtomicBool,
     /// The failures of rows, if nothing is stored.
     pub failures: Mutex<BTreeMap<String, u32>>,
 }
@@ -162,7 +166,7 @@ impl Shard {
     }
 
     /// Returns how far this shard has come, as [`checkpoint`](Self::checkpoint) stored it; `None`
-    /// at the beginning.
+    /// at the beginning. After a guard of `optimus_sql`, it is the position in the database.
     ///
     /// After a change of the number of shards, each new shard begins at the smallest position of
     /// the old ones, so rows behind that position may be seen again, and none is missed. This needs
@@ -172,8 +176,13 @@ impl Shard {
     /// [`Error::is_invalid`] if a stored position has another type.
     pub fn position<T: DeserializeOwned + Ord + Clone>(&self) -> Result<Option<T>, Error> {
         let own = lock(&self.facts.progress.own).clone();
+        let stored = lock(&self.facts.progress.stored).clone();
         let place = (self.facts.generation, self.facts.index);
-        reached(own.as_deref(), &self.facts.progress.before, place).map_err(|problem| {
+        let found = match stored.as_slice() {
+            [] => reached(own.as_deref(), &self.facts.progress.before, place),
+            stored => smallest(stored),
+        };
+        found.map_err(|problem| {
             Error::invalid(format!(
                 "shards {:?}: a stored position is not a {}: {problem}; begin again with \
                  client.shards({:?}).restart()",
@@ -191,16 +200,7 @@ impl Shard {
     /// [`Error::is_shard_lost`] if another worker holds the shard; nothing was stored then.
     /// [`Error::is_invalid`] if the value is no JSON or above 64 KiB; [`Error::is_unavailable`].
     pub async fn checkpoint<T: Serialize>(&mut self, position: &T) -> Result<(), Error> {
-        let text = serde_json::to_string(position).map_err(|problem| {
-            Error::invalid(format!("the position can't be written as JSON: {problem}"))
-        })?;
-        if text.len() > POSITION_MAX {
-            return Err(Error::invalid(format!(
-                "the position takes {} bytes; the limit is {POSITION_MAX}; store the key of the \
-                 last row only",
-                text.len()
-            )));
-        }
+        let text = Self::position_text(position)?;
         if let Some((broker, holder)) = &self.facts.holder {
             broker.checkpoint(holder, &text).await.map_err(|problem| self.failed_by(problem))?;
         }
@@ -277,7 +277,7 @@ fn key_of(row: &impl fmt::Display) -> Result<String, Error> {
 }
 
 /// No user code runs under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -30,6 +30,14 @@ pub(crate) fn reached<T: DeserializeOwned + Ord + Clone>(
     })
 }
 
+/// Returns the smallest of these positions.
+pub(crate) fn smallest<T: DeserializeOwned + Ord>(
+    stored: &[String],
+) -> Result<Option<T>, serde_json::Error> {
+    let positions = stored.iter().map(|text| serde_json::from_str(text));
+    Ok(positions.collect::<Result<Vec<T>, _>>()?.into_iter().min())
+}
+
 /// Returns whether the pass over a shard has ended.
 pub(crate) fn has_ended(
     own: Option<&str>,
@@ -84,6 +92,7 @@ mod tests {
                 .iter()
                 .map(|&(generation, index, text)| (Post { generation, index }, text.to_owned()))
                 .collect(),
+            restarted: None,
         }
     }
 

@@ -55,6 +55,12 @@ struct Version {
 }
 
 impl Submission {
+    /// Returns how long its result is kept.
+    #[doc(hidden)]
+    pub fn result_ttl(&self) -> Duration {
+        self.options.result_ttl
+    }
+
     /// Returns the call as bytes, for a program that stores it and sends it later. The id is not a
     /// part of them.
     #[doc(hidden)]

@@ -32,8 +32,10 @@ CREATE TABLE IF NOT EXISTS optimus_once (
     PRIMARY KEY (queue, task, part)
 ) ENGINE = InnoDB;
 
--- The highest fence that each guard has seen, and up to which markers were purged.
+-- The highest fence that each guard has seen, and up to which markers were purged. How far each
+-- shard has come.
 CREATE TABLE IF NOT EXISTS optimus_fence (
     name varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY,
-    fence bigint NOT NULL
+    fence bigint NOT NULL,
+    position longtext CHARACTER SET utf8mb4
 ) ENGINE = InnoDB;

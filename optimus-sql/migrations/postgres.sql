@@ -32,8 +32,10 @@ CREATE TABLE IF NOT EXISTS optimus_once (
     PRIMARY KEY (queue, task, part)
 );
 
--- The highest fence that each guard has seen, and up to which markers were purged.
+-- The highest fence that each guard has seen, and up to which markers were purged. How far each
+-- shard has come.
 CREATE TABLE IF NOT EXISTS optimus_fence (
     name text PRIMARY KEY,
-    fence bigint NOT NULL
+    fence bigint NOT NULL,
+    position text
 );

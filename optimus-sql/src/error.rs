@@ -1,14 +1,20 @@
 //! The error of this crate: [`Error`].
 
+use sqlx::error::DatabaseError;
+
 /// Why something in a database was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The database refused or did not answer. If this is the error of a commit, the transaction
-    /// may be committed or not.
+    /// may be committed or not. A transaction that has stood still for 60 s within
+    /// [`once`](crate::Once::once) or a [guard](crate::Guard::guard), or for 30 s under the
+    /// [guard of a shard](crate::ShardGuard::guard), was ended by the database: then its next
+    /// statement finds a broken connection.
     #[error("the database: {0}")]
-    Database(#[from] sqlx::Error),
-    /// The tables of this crate are not there.
+    Database(#[source] sqlx::Error),
+    /// The tables of this crate are not there. [`migrate`](crate::migrate) creates them, or the
+    /// statements of [`Dialect::migration`](crate::Dialect::migration).
     #[error("the tables of optimus_sql are missing; run optimus_sql::migrate first: {0}")]
     NoTables(#[source] sqlx::Error),
     /// A body has moved its transaction elsewhere, so it is rolled back.
@@ -68,15 +74,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error of a statement on our tables at the start of a relay.
-    pub(crate) fn at_start(self) -> Self {
+    /// Returns this error as one of a worker that does not start.
+    pub(crate) fn into_task_error(self) -> optimus_core::Error {
         match self {
-            Self::Database(sqlx::Error::Database(refused))
-                if refused.message().contains("optimus_") =>
-            {
-                Self::NoTables(sqlx::Error::Database(refused))
-            }
-            other => other,
+            Self::Task(problem) => problem,
+            Self::Database(_) => optimus_core::Error::unavailable(self.to_string()),
+            other => optimus_core::Error::invalid(other.to_string()),
         }
     }
 
@@ -92,5 +95,21 @@ impl Error {
     /// Returns whether a later attempt has taken over.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. })
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(problem: sqlx::Error) -> Self {
+        let is_ours = |refused: &dyn DatabaseError| {
+            let (code, text) = (refused.code(), refused.message());
+            // The code of SQLite is that of any error.
+            let is_missing = matches!(code.as_deref(), Some("42P01" | "42S02"))
+                || text.starts_with("no such table");
+            is_missing && text.contains("optimus_")
+        };
+        if problem.as_database_error().is_some_and(is_ours) {
+            return Self::NoTables(problem);
+        }
+        Self::Database(problem)
     }
 }

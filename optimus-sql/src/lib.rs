@@ -13,8 +13,10 @@ mod after_commit;
 mod calls;
 mod database;
 mod dialect;
+mod duty;
 mod error;
 mod floor;
+mod flow_in_tx;
 mod guard;
 mod json_output;
 mod lag;
@@ -23,6 +25,7 @@ mod migrate;
 mod noted;
 mod once;
 mod once_parts;
+mod outbox;
 mod outbox_row;
 mod pace;
 mod parked;
@@ -30,6 +33,8 @@ mod perform_in_tx;
 mod promised;
 mod push;
 mod relay;
+mod shard_fence;
+mod shard_guard;
 mod statement;
 mod stream;
 mod transaction;
@@ -41,14 +46,17 @@ pub use self::{
     database::OutboxDb,
     dialect::Dialect,
     error::Error,
+    flow_in_tx::{FlowInTx, PromisedFlow},
     guard::{GUARD_BYTES_MAX, Guard},
     lag::{Lag, lag},
     migrate::migrate,
     once::{Once, purge_once},
+    outbox::Outbox,
     outbox_row::{IntoOutboxRow, OutboxRow},
     parked::{PARKED_MAX, Parked, drop_parked, list_parked, retry_parked},
     perform_in_tx::{PerformInTx, submit_all_in_tx},
     promised::Promised,
     relay::{Relay, RunningRelay},
+    shard_guard::ShardGuard,
     transaction::{Tx, transaction},
 };

@@ -44,7 +44,7 @@ where
     ) -> Result<Promised<C::Output>, Error> {
         let submission = Client::admit_here(self).await?;
         let promised = Promised::of(&submission);
-        insert::<DB>(tx, &[submission]).await?;
+        insert::<DB>(tx, [&submission].into_iter()).await?;
         Ok(promised)
     }
 }
@@ -65,14 +65,14 @@ pub async fn submit_all_in_tx<DB: OutboxDb, C: Submit + Send>(
         submissions.push(Client::admit_here(call).await?);
     }
     let promised = submissions.iter().map(Promised::of).collect();
-    insert::<DB>(tx, &submissions).await?;
+    insert::<DB>(tx, submissions.iter()).await?;
     Ok(promised)
 }
 
 /// Stores checked calls, and tells the relays of this process that a commit may follow.
 pub(crate) async fn insert<DB: OutboxDb>(
     connection: &mut DB::Connection,
-    submissions: &[Submission],
+    submissions: impl Iterator<Item = &Submission> + Send,
 ) -> Result<(), Error> {
     if DB::DIALECT == Dialect::MySql {
         DB::run_plain(connection, IS_OPEN).await.map_err(Error::of_mark)?;

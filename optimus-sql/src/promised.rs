@@ -22,13 +22,15 @@ impl<T> Promised<T> {
     }
 
     /// Returns the id that the task will have. If another task holds its biz id at that time, that
-    /// task stays, and this id is never used.
+    /// task stays, and this id is never used. The [handle](Self::handle) finds that task.
     pub fn id(&self) -> &TaskId {
         self.submission.id()
     }
 
     /// Returns the handle of a client. Its waits begin before the task is in Redis, and last until
-    /// the task has ended. After a rollback they never end, so limit them with `result_within`.
+    /// the task has ended. Call them after the commit: until then the task can't begin. After a
+    /// rollback they never end, so limit them with `result_within`. Until a relay has submitted the
+    /// task, its status is [`Forgotten`](optimus_core::TaskState::Forgotten).
     pub fn handle(&self, client: &Client) -> TaskHandle<T> {
         client.promised(&self.submission)
     }

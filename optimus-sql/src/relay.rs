@@ -1,6 +1,9 @@
 //! Submits the calls of the outbox to Redis: [`Relay`].
 
-use optimus_core::{Client, Durability, log_event};
+use std::{mem, panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+use optimus_core::{Client, Durability, log_event, panic_text};
 use sqlx::Pool;
 use tokio::{
     task::JoinHandle,
@@ -8,30 +11,31 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use std::time::Duration;
-
 use crate::{
     Error, OutboxDb,
+    duty::{Duty, Member},
     pace::Pace,
     push::Pusher,
     stream::Stream,
-    turn::{STANDBY, Turn, Turner},
+    turn::{Turn, Turner},
     wakeup,
 };
 
 /// How long a relay that stops may take for its last turn.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a relay that stops submits what is committed already.
+const DRAINS_FOR: Duration = Duration::from_secs(1);
 /// How often a failure that lasts is logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Submits the calls that transactions have stored, each exactly once. A call that is stored after
 /// the commit of another is submitted after it; calls of transactions that overlap have no order.
 ///
-/// Run it in the application, or beside a worker. Any number of relays may run on one database:
-/// one works, and another takes over within half a second if that one is gone. One that is frozen
-/// within its transaction (a few milliseconds of a turn) keeps the outbox for 5 s; then PostgreSQL
-/// or MySQL ends that transaction. The relays that wait log this. SQLite has no such limit: a
-/// process that is frozen there keeps the lock of the whole database.
+/// Run it in the application, or in a worker: see [`Outbox`](crate::Outbox). Any number of relays
+/// may run on one database: one works, and the others look every second or two whether it goes on.
+/// One that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox for
+/// 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this. SQLite has
+/// no such limit: a process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
@@ -84,14 +88,9 @@ impl<DB: OutboxDb> Relay<DB> {
     /// [`Error::Database`] if the database can't be reached, [`Error::NoTables`] before
     /// [`migrate`](crate::migrate). [`Error::Task`] if Redis can't confirm writes as required.
     pub async fn start(self) -> Result<RunningRelay, Error> {
-        let Self { pool, client, durability } = self;
-        let ready = async { Stream::open(&pool).await?.has_rows(0, &[]).await };
-        ready.await.map_err(Error::at_start)?;
-        let pusher = Pusher::new(client, durability);
-        pusher.broker().try_confirm(durability).await.map_err(optimus_core::Error::from)?;
+        let ready = self.prepare().await?;
         let stop = CancellationToken::new();
-        let turner = Turner::new(pool, pusher);
-        let ended = tokio::spawn(carry(turner, stop.clone()));
+        let ended = tokio::spawn(ready.carry(stop.clone()));
         Ok(RunningRelay { ended, _stops: stop.clone().drop_guard(), stop })
     }
 
@@ -105,10 +104,26 @@ impl<DB: OutboxDb> Relay<DB> {
         drop(ended.await);
         Ok(())
     }
+
+    /// Checks that the relay can run.
+    pub(crate) async fn prepare(self) -> Result<ReadyRelay<DB>, Error> {
+        let Self { pool, client, durability } = self;
+        let read = async {
+            let mut stream = Stream::open(&pool).await?;
+            stream.has_rows(0, &[]).await?;
+            stream.noted().await
+        };
+        let noted = read.await?;
+        let member = Member::new(&client, &noted.epoch);
+        let pusher = Pusher::new(client, durability);
+        pusher.broker().try_confirm(durability).await.map_err(optimus_core::Error::from)?;
+        Ok(ReadyRelay { turner: Turner::new(pool, pusher), member })
+    }
 }
 
 impl RunningRelay {
-    /// Ends the relay after its turn, at most 10 s later. Calls that are left stay in the database.
+    /// Ends the relay, at most 10 s later: it submits what is committed already, for at most a
+    /// second, and ends its turn. Calls that are left stay in the database.
     pub async fn stop(self) {
         self.stop.cancel();
         let Self { mut ended, .. } = self;
@@ -118,14 +133,43 @@ impl RunningRelay {
     }
 }
 
+/// A relay that can run.
+pub(crate) struct ReadyRelay<DB: OutboxDb> {
+    turner: Turner<DB>,
+    member: Option<Member>,
+}
+
+impl<DB: OutboxDb> ReadyRelay<DB> {
+    /// Carries calls until it is stopped.
+    pub(crate) async fn carry(self, stop: CancellationToken) {
+        let Self { mut turner, member } = self;
+        let (log, duty) = (turner.pusher().broker().log().clone(), Duty::default());
+        let database = DB::NAME;
+        log_event!(log, INFO, database, "the relay of the outbox has started");
+        let keep = async {
+            if let Some(member) = member {
+                duty.keep(member, &stop).await;
+            }
+        };
+        let turns = async {
+            take_turns(&mut turner, Pace::new(duty.clone()), &stop).await;
+            drain(&mut turner).await;
+        };
+        tokio::join!(keep, turns);
+        log_event!(log, INFO, database, "the relay of the outbox has ended");
+    }
+}
+
 /// Takes turns until it is stopped. No turn is cut short.
-async fn carry<DB: OutboxDb>(mut turner: Turner<DB>, stop: CancellationToken) {
-    let (mut pace, mut stored) = (Pace::new(), wakeup::listen());
-    let mut logged: Option<Instant> = None;
+async fn take_turns<DB: OutboxDb>(
+    turner: &mut Turner<DB>,
+    mut pace: Pace,
+    stop: &CancellationToken,
+) {
+    let log = turner.pusher().broker().log().clone();
+    let (mut stored, mut logged) = (wakeup::listen(), None::<Instant>);
     while !stop.is_cancelled() {
-        let turn = turner.turn().await;
-        let log = turner.pusher().broker().log().clone();
-        let wait = match turn {
+        let wait = match turn(turner).await {
             Ok(Turn::Worked) => {
                 logged = None;
                 pace.wake();
@@ -139,7 +183,7 @@ async fn carry<DB: OutboxDb>(mut turner: Turner<DB>, stop: CancellationToken) {
                 continue;
             }
             Ok(Turn::Idle) => pace.idle(),
-            Ok(Turn::Standby) => STANDBY,
+            Ok(Turn::Standby) => pace.standby(),
             Ok(Turn::Stuck(why)) => {
                 if logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
                     logged = Some(Instant::now());
@@ -162,4 +206,22 @@ async fn carry<DB: OutboxDb>(mut turner: Turner<DB>, stop: CancellationToken) {
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// Submits what is committed already, such as what the last handlers of a worker have committed.
+async fn drain<DB: OutboxDb>(turner: &mut Turner<DB>) {
+    let began = Instant::now();
+    while began.elapsed() < DRAINS_FOR && matches!(turn(turner).await, Ok(Turn::Worked)) {}
+}
+
+/// Takes a turn. Hooks of a pool of connections are user code, and may panic.
+async fn turn<DB: OutboxDb>(turner: &mut Turner<DB>) -> Result<Turn, Error> {
+    let turned = AssertUnwindSafe(turner.turn()).catch_unwind().await;
+    turned.unwrap_or_else(|panic| {
+        turner.forget();
+        let text = format!("a turn of the relay panicked: {}", panic_text(&*panic));
+        // Its drop may panic, too.
+        mem::forget(panic);
+        Err(optimus_core::Error::rejected(text).into())
+    })
 }

@@ -43,10 +43,12 @@ impl<DB: OutboxDb> Stream<DB> {
         // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
         let settings = match DB::DIALECT {
+            // Transactions of the user that are SERIALIZABLE must not conflict with a relay.
             // Before the first ANALYZE, PostgreSQL takes nearly all rows for parked ones, and would
             // sort the whole table for each batch instead of walking along its primary key.
             Dialect::Postgres => {
                 "SET idle_in_transaction_session_timeout = '5s'; \
+                 SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                  SET enable_seqscan = off; SET enable_bitmapscan = off"
             }
             // Without gaps that are locked, writers never wait for a relay.

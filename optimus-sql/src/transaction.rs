@@ -20,8 +20,11 @@ use crate::{
 ///
 /// Inside the body, `.perform_async()` stores its call in the transaction. So the same code submits
 /// at once outside of a transaction, and with the commit inside one. This holds for the body
-/// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere, and flows
-/// and groups refuse to be submitted here.
+/// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere. Flows of
+/// tasks wait for the commit, too; groups refuse to be submitted here.
+///
+/// A task of the transaction begins after the commit, so a wait for its result in the body is an
+/// error.
 ///
 /// In SQLite the transaction is immediate, so it never fails because another one has written.
 ///
@@ -44,6 +47,22 @@ where
 
 /// The transaction of a body: it is used as a [`Transaction`] of sqlx. Dropping it changes nothing:
 /// what the body returns decides whether the transaction is committed.
+///
+/// In the body, the connection is `&mut **tx`. Functions that a body calls take the transaction of
+/// sqlx and get `&mut tx`:
+///
+/// ```no_run
+/// # async fn sign_up(pool: &sqlx::SqlitePool) -> Result<(), optimus_sql::Error> {
+/// use sqlx::{Sqlite, Transaction};
+///
+/// async fn save(tx: &mut Transaction<'_, Sqlite>, user: i64) -> Result<(), optimus_sql::Error> {
+///     sqlx::query("INSERT INTO users VALUES (?)").bind(user).execute(&mut **tx).await?;
+///     Ok(())
+/// }
+///
+/// optimus_sql::transaction(pool, async |mut tx| save(&mut tx, 7).await).await
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Tx<DB: OutboxDb> {
     /// It is there until this value is dropped.
@@ -137,7 +156,7 @@ where
     };
     let mut tx = home.take().ok_or(Error::TakenOut)?;
     if !calls.is_empty() {
-        insert::<DB>(&mut tx, &calls).await?;
+        insert::<DB>(&mut tx, calls.iter()).await?;
     }
     Ok((tx, returned))
 }

@@ -17,12 +17,12 @@ use crate::{
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
     noted::{Noted, Share},
-    push::{Pushed, Pusher},
+    push::{Marks, Pushed, Pusher},
     stream::Stream,
 };
 
 /// How long a relay leaves a batch to the one that has noted it.
-pub(crate) const STANDBY: Duration = Duration::from_millis(250);
+const STANDBY: Duration = Duration::from_millis(250);
 
 /// What a turn has done.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl<DB: OutboxDb> Turner<DB> {
         turned
     }
 
-    fn forget(&mut self) {
+    /// Returns to the start, because what it knows may be wrong.
+    pub(crate) fn forget(&mut self) {
         self.mine = None;
         self.loaded.clear();
         self.floor.reset();
@@ -106,6 +107,13 @@ impl<DB: OutboxDb> Turner<DB> {
                 let plan = set_aside(&noted, &rows);
                 return self.go_on(stream, noted, plan, None).await;
             }
+        }
+        // A mark that this relay learns now may be that of a ledger which does not know the batch
+        // any more. So the batch must still be noted afterwards.
+        if self.pusher.learn_marks(&noted).await == Marks::Learned && stream.noted().await? != noted
+        {
+            self.forget();
+            return Ok(Turn::Standby);
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
         let has_ended = plan.kept.len() < noted.shares.len();

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
-    QueueName, Sharded, Task, TaskDefinition, TaskFn,
+    QueueName, Service, Sharded, Task, TaskDefinition, TaskFn, WithService,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -42,6 +42,7 @@ pub struct WorkerBuilder {
     layers: Layers,
     tasks: Vec<TaskDefinition>,
     shardeds: Vec<Sharded>,
+    services: Vec<Service>,
     inventory: bool,
     problem: Option<Error>,
 }
@@ -84,6 +85,7 @@ impl WorkerBuilder {
             layers: Layers::default(),
             tasks: Vec::new(),
             shardeds: Vec::new(),
+            services: Vec::new(),
             inventory: true,
             problem: None,
         }
@@ -291,7 +293,8 @@ impl WorkerBuilder {
         if config.queues.is_empty() {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }
-        Ok(Worker::new(config, (registry, shardeds), (self.data, self.layers)))
+        let given = (self.data, self.layers, self.services);
+        Ok(Worker::new(config, (registry, shardeds), given))
     }
 
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].
@@ -323,6 +326,13 @@ impl WorkerBuilder {
                  .weighted and .strict to serve the queues of the tasks",
             ));
         }
+        self
+    }
+}
+
+impl WithService for WorkerBuilder {
+    fn service(mut self, service: Service) -> Self {
+        self.services.push(service);
         self
     }
 }

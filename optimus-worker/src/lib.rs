@@ -67,6 +67,7 @@ mod running_worker;
 mod scheduler;
 mod served_queue;
 mod served_queues;
+mod services;
 mod shard_registry;
 mod shared;
 mod shares;

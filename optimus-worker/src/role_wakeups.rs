@@ -22,6 +22,7 @@
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //! | | the last post, given back | `Posts` |
+//! | | the end of a service | `Services` |
 //!
 //! An event must have happened before its method is called, because a woken role checks once and
 //! rests again. A wakeup is kept while its role is busy, so no wakeup is missed, and several
@@ -179,6 +180,11 @@ impl Wakeups {
 
     /// Called when the worker holds no post.
     pub(crate) fn posts_given_back(&self) {
+        self.ending.wake();
+    }
+
+    /// Called when a service of the worker has ended.
+    pub(crate) fn service_ended(&self) {
         self.ending.wake();
     }
 

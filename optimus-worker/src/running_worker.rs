@@ -42,6 +42,7 @@ impl Running {
         let claiming = Claiming { shared: shared.clone(), is_over: false, _present: present };
         // The claimer ends by itself after it has processed the answers that are still under way.
         tokio::spawn(claiming.claim());
+        shared.services.run(&shared);
         Ok(Self { shared, maintenance })
     }
 

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::{
     attempts::Attempts, collects::Collects, config::Config, ledger_retention::Ledgers,
     marked_dead::MarkedDead, posts::OpenPosts, quarantine::Quarantine, reporter::Reporter,
-    role_wakeups::Wakeups, served_queues::Queues, shard_registry::Shardeds,
+    role_wakeups::Wakeups, served_queues::Queues, services::Services, shard_registry::Shardeds,
     shutdown_state::Shutdown, slots::Slots, tally::Tally, task_registry::Registry,
 };
 
@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     /// The id of the worker in all rosters.
     pub(crate) member: WorkerId,
     pub(crate) posts: OpenPosts,
+    pub(crate) services: Services,
     pub(crate) attempts: Attempts,
     /// The requests for the calls of runs.
     pub(crate) collects: Collects,

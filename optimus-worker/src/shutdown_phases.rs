@@ -4,7 +4,8 @@
 //! begun. It asks the rounds of its shards to end, and gives each shard back when its round has
 //! ended. *Drain*: running tasks may finish within the grace. *Cancel*: the worker asks the
 //! remaining handlers to stop. *Release*: the worker drops the handlers that still run and gives
-//! their tasks back, which uses no attempt. It reports the attempts that have ended. The heartbeat
+//! their tasks back, which uses no attempt. It reports the attempts that have ended, and asks its
+//! services to end, such as the relay of a database. The heartbeat
 //! continues until then, so no lease ends during these phases. If Redis does not answer, all
 //! phases, the end of the roles and the leave together take at most 8 s after the grace, for any
 //! number of queues.
@@ -27,7 +28,7 @@ const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
 /// Waits until the worker must end, and runs the phases. The roles still run during the phases.
 pub(crate) async fn end(shared: &Shared) {
-    let Shared { config, attempts, reporter, slots, shutdown, posts, .. } = shared;
+    let Shared { config, attempts, reporter, slots, shutdown, posts, services, .. } = shared;
     shutdown.quieted().await;
     shared.wakeups.posts_must_end();
     let running = attempts.running();
@@ -50,10 +51,13 @@ pub(crate) async fn end(shared: &Shared) {
     }
     posts.abandon();
     shared.wakeups.posts_must_end();
+    // What the last handlers have committed is theirs to carry.
+    services.stop();
     let is_over = || is_idle() && reporter.len() == 0;
     until(shared, CLAIMER_GRACE, is_over).await;
     reporter.reclaim();
-    until(shared, RELEASE_GRACE, is_over).await;
+    until(shared, RELEASE_GRACE, || is_over() && services.open() == 0).await;
+    services.abandon();
 }
 
 /// Waits until a condition holds, but no longer than `within`.

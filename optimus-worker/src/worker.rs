@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future};
 
-use optimus_core::{Data, Error, Layers, environment};
+use optimus_core::{Data, Error, Layers, Service, environment};
 
 use crate::{
     WorkerBuilder,
@@ -22,6 +22,7 @@ pub struct Worker {
     shardeds: Shardeds,
     data: Data,
     layers: Layers,
+    services: Vec<Service>,
 }
 
 impl fmt::Debug for Worker {
@@ -67,9 +68,9 @@ impl Worker {
     pub(crate) fn new(
         config: Config,
         (registry, shardeds): (Registry, Shardeds),
-        (data, layers): (Data, Layers),
+        (data, layers, services): (Data, Layers, Vec<Service>),
     ) -> Self {
-        Self { config, registry, shardeds, data, layers }
+        Self { config, registry, shardeds, data, layers, services }
     }
 
     /// Runs until SIGTERM or SIGINT. Then the worker lets running tasks finish (see
@@ -126,7 +127,7 @@ impl Worker {
     }
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {
-        let given = (self.data, self.layers);
+        let given = (self.data, self.layers, self.services);
         let served = (self.registry, self.shardeds);
         Running::start(start(self.config, served, given).await?, process)
     }
@@ -134,7 +135,7 @@ impl Worker {
     /// Returns a worker whose roles don't run.
     #[cfg(test)]
     pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
-        let given = (self.data, self.layers);
+        let given = (self.data, self.layers, self.services);
         start(self.config, (self.registry, self.shardeds), given)
             .await
             .expect("the store can be opened")

@@ -8,7 +8,8 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, RosterName, Sharded, TaskLimit, WorkerDescription, WorkerId,
+    Data, Error, Layers, OwnClient, RosterName, Service, Sharded, TaskLimit, WorkerDescription,
+    WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
 };
@@ -26,6 +27,7 @@ use crate::{
     role_wakeups::Wakeups,
     served_queue::Served,
     served_queues::Queues,
+    services::Services,
     shard_registry::Shardeds,
     shared::Shared,
     shutdown_state::Shutdown,
@@ -44,7 +46,7 @@ const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is
 pub(crate) async fn start(
     mut config: Config,
     (registry, shardeds): (Registry, Shardeds),
-    (data, layers): (Data, Layers),
+    (data, layers, services): (Data, Layers, Vec<Service>),
 ) -> Result<Arc<Shared>, Error> {
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
@@ -56,10 +58,13 @@ pub(crate) async fn start(
     let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
     check_permissions(&broker, (&queues, &shardeds), &worker).await?;
     let description = describe(&config, &registry);
+    let client = OwnClient::here(&broker, layers.clone());
+    let services = Services::start(services, &client).await?;
     register(&broker, &queues, (&worker, config.lease, &description)).await?;
     if config.banner {
         print(&banner(&config, &registry, &broker, &worker));
         shardeds.iter().for_each(|sharded| print(&shards_line(sharded)));
+        services.names().iter().for_each(|name| print(&format!("  {name}")));
         if !broker.endpoint().is_memory() {
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
@@ -77,7 +82,7 @@ pub(crate) async fn start(
         log: broker.log().clone(),
         shutdown: Shutdown::new(broker.log().clone()),
         reporter: Reporter::new(wakeups.clone(), broker.log().clone()),
-        client: OwnClient::here(&broker, layers.clone()),
+        client,
         layers,
         runtime: Handle::current(),
         broker: broker.clone(),
@@ -86,6 +91,7 @@ pub(crate) async fn start(
         shards_broker: broker.separate("shards"),
         member: worker,
         posts: OpenPosts::default(),
+        services,
         attempts: Attempts::new(wakeups.clone()),
         marked_dead: MarkedDead::default(),
         collects: Collects::default(),

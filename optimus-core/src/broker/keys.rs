@@ -52,13 +52,15 @@
 //! | `result:<id>` | string, expires | what the handler returned |
 //! | `requeued:<operation>` | string, expires | the task of a completed requeue |
 //! | `biz:<task>:<biz id>` | string | the task that holds a biz id |
+//! | `same:<id>` | string, expires | the task that held the biz id of a call of a transaction |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
 //! | `ledgers` | zset | client by last use, to purge idle ledgers |
 //! | `completions:<client>` | list, expires | completion messages for the client |
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
-//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`. It has `meta`, `workers` and
+//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`, or `@relay.<epoch>` for the
+//! relays of a database. It has `meta`, `workers` and
 //! `worker:<worker>` as a queue, and:
 //!
 //! | key | type | holds |
@@ -139,6 +141,11 @@ impl Keys {
     /// Returns the key of a task's result.
     pub fn result(&self, id: &TaskId) -> String {
         self.owned("result:", &id.stored())
+    }
+
+    /// Returns the key that names the task with the biz id of a call that was not submitted.
+    pub fn same(&self, id: &TaskId) -> String {
+        self.owned("same:", &id.stored())
     }
 
     /// Returns the key of the hash with the counts of a group.

@@ -46,6 +46,7 @@ mod server_facts;
 mod server_url;
 mod shard_state;
 mod size_limit;
+mod stored_submit;
 mod submit;
 #[cfg(feature = "tls")]
 mod tls;

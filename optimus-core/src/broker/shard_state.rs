@@ -34,6 +34,8 @@ pub struct Positions {
     pub generations: BTreeMap<u64, u16>,
     /// The positions as JSON; empty at the end of a pass.
     pub posts: BTreeMap<Post, String>,
+    /// The generation with which an operator has begun the last pass, if one has.
+    pub restarted: Option<u64>,
 }
 
 impl Broker {
@@ -83,6 +85,7 @@ impl Broker {
         let reads = vec![
             get(&["HGETALL", &keys.of("generations")]),
             get(&["HGETALL", &keys.of("positions")]),
+            get(&["HMGET", &keys.of("meta"), "restarted"]),
         ];
         let mut answers = self.read(reads).await.into_iter();
         let mut next = || texts("HGETALL", answers.next().expect("an answer for each call")?);
@@ -91,6 +94,8 @@ impl Broker {
             generations.filter_map(|(one, count)| Some((one.parse().ok()?, count.parse().ok()?)));
         let generations = generations.collect();
         let posts = pairs(next()?).filter_map(|(post, text)| Some((post.parse().ok()?, text)));
-        Ok(Positions { generations, posts: posts.collect() })
+        let posts = posts.collect();
+        let restarted = next()?.first().and_then(|text| text.parse().ok());
+        Ok(Positions { generations, posts, restarted })
     }
 }

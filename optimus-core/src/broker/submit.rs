@@ -108,6 +108,11 @@ impl Broker {
 
     /// Returns the call of [`submit`](Self::submit).
     pub fn submit_call(&self, batch: &Batch<'_>) -> ScriptCall {
+        self.submit_call_since(batch, None)
+    }
+
+    /// Returns the call of a batch; with a mark, the ledger must have it.
+    pub(super) fn submit_call_since(&self, batch: &Batch<'_>, mark: Option<&str>) -> ScriptCall {
         let keys = self.keys(batch.queue);
         let is_next = batch.since == batch.number.saturating_sub(LEDGER_SLOTS);
         let may_exist = batch.tasks.iter().any(|task| task.may_exist);
@@ -140,7 +145,10 @@ impl Broker {
         }
         if !is_plain {
             call.push(if batch.keep { batch.client } else { "" });
-            call.push(batch.since);
+            match mark {
+                Some(mark) => call.push(mark),
+                None => call.push(batch.since),
+            }
             push_options(&mut call, &keys, batch.tasks, existence_word(batch.tasks));
         }
         call

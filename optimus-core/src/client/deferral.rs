@@ -10,7 +10,12 @@ use tokio::task::futures::TaskLocalFuture;
 
 use super::{Client, OwnClient, TaskHandle, builder::PAYLOAD_LIMIT};
 use crate::{
-    Error, broker::SizeLimit, call_submit::Submit, id::QueueName, platform, submission::Submission,
+    Error,
+    broker::SizeLimit,
+    call_submit::Submit,
+    id::{QueueName, TaskId},
+    platform,
+    submission::Submission,
 };
 
 /// The calls of a transaction that is running: while a future [within](Self::within) it is polled,
@@ -52,7 +57,13 @@ impl Deferred {
         mem::take(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, call: Submission) {
+    /// Returns whether this is a call of the transaction that is running.
+    fn has(&self, id: &TaskId) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().any(|call| call.id == *id)
+    }
+
+    pub(super) fn add(&self, call: Submission) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }
@@ -68,6 +79,18 @@ impl Client {
         let handle = deferred.client.promised(&submission);
         deferred.add(submission);
         Ok(handle)
+    }
+
+    /// Refuses to wait for a call in the transaction that has yet to submit it.
+    pub(super) fn check_awaited(id: &TaskId) -> Result<(), Error> {
+        let own = OwnClient::current();
+        if own.as_ref().and_then(|own| own.deferred()).is_some_and(|deferred| deferred.has(id)) {
+            return Err(Error::invalid(format!(
+                "task {id} is submitted after the commit of the transaction that waits for it \
+                 here; return its handle from the transaction, and wait after the commit"
+            )));
+        }
+        Ok(())
     }
 
     /// Returns the client of the code that is running, for a verb that can't wait for a commit.

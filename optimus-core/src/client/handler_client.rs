@@ -103,7 +103,7 @@ impl OwnClient {
     /// that has the worker's store, because it may have other settings; otherwise it is a client of
     /// the worker. Submits of both pass the layers of the worker, so they do not depend on the rest
     /// of the process.
-    pub(crate) fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         let (broker, runtime, made, layers) = match &self.0 {
             Source::Given(client) => return client.clone(),
             Source::Deferring(deferred) => return deferred.client(),

@@ -25,6 +25,7 @@ mod other_kind;
 mod part_ids;
 mod permit;
 mod prerequisite_asks;
+mod promise;
 mod readahead;
 mod rebuild;
 mod remove_group;
@@ -32,6 +33,7 @@ mod run_now;
 mod schedules;
 mod shards_handle;
 mod siblings;
+mod stored_flow;
 mod stuck_member;
 mod submit_all;
 mod submit_batches;
@@ -62,6 +64,7 @@ pub use self::{
     rebuild::Rebuild,
     schedules::Schedules,
     shards_handle::ShardsHandle,
+    stored_flow::StoredFlow,
     task_handle::TaskHandle,
 };
 use self::{

@@ -116,7 +116,7 @@ impl Link<'_> {
     }
 
     /// Returns what it does when the step before it fails.
-    fn policy(&self) -> PrerequisiteFailure {
+    pub(super) fn policy(&self) -> PrerequisiteFailure {
         match self {
             Self::Task(task) => task.after.as_ref().map(|after| after.on_failure),
             Self::Group { calls, .. } => calls.members_policy,

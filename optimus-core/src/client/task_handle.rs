@@ -1,20 +1,11 @@
 //! A submitted task, as its submitter uses it: [`TaskHandle`].
 
-use std::{
-    any::TypeId,
-    fmt,
-    marker::PhantomData,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{any::TypeId, fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{CancelCall, Client, Inner, siblings::Place};
+use super::{CancelCall, Client, Inner, promise::Promise, siblings::Place};
 use crate::{
     Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
@@ -59,8 +50,8 @@ pub struct TaskHandle<T> {
     place: Option<Place>,
     /// It was submitted as a task that returns `()`, which `T` may not show.
     has_no_result: bool,
-    /// Whether a promised task was found in Redis.
-    seen: Option<Arc<AtomicBool>>,
+    /// What is known of a task that a transaction has promised.
+    promise: Option<Arc<Promise>>,
     output: PhantomData<fn() -> T>,
 }
 
@@ -90,26 +81,27 @@ pub(super) enum Origin {
 impl<T> Clone for TaskHandle<T> {
     fn clone(&self) -> Self {
         let (client, id, place) = (self.client.clone(), self.id.clone(), self.place.clone());
-        let (origin, has_no_result, seen) = (self.origin, self.has_no_result, self.seen.clone());
-        Self { client, id, origin, place, has_no_result, seen, output: PhantomData }
+        let (origin, has_no_result) = (self.origin, self.has_no_result);
+        let promise = self.promise.clone();
+        Self { client, id, origin, place, has_no_result, promise, output: PhantomData }
     }
 }
 
 impl<T> fmt::Debug for TaskHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TaskHandle({})", self.id)
+        write!(f, "TaskHandle({})", self.id())
     }
 }
 
 impl<T> TaskHandle<T> {
     pub(super) fn new(client: Client, id: TaskId, origin: Origin) -> Self {
-        let (place, has_no_result, seen) = (None, false, None);
-        Self { client, id, origin, place, has_no_result, seen, output: PhantomData }
+        let (place, has_no_result, promise) = (None, false, None);
+        Self { client, id, origin, place, has_no_result, promise, output: PhantomData }
     }
 
     /// Makes the handle of a task that is not in Redis yet.
     pub(super) fn promised(client: Client, id: TaskId) -> Self {
-        Self { seen: Some(Arc::default()), ..Self::new(client, id, Origin::Promised) }
+        Self { promise: Some(Arc::default()), ..Self::new(client, id, Origin::Promised) }
     }
 
     /// Returns this handle as that of a task that returns `()`.
@@ -119,8 +111,8 @@ impl<T> TaskHandle<T> {
 
     /// Returns this handle as that of a task that returns `R`.
     pub(super) fn returning<R>(self) -> TaskHandle<R> {
-        let Self { client, id, origin, place, has_no_result, seen, .. } = self;
-        TaskHandle { client, id, origin, place, has_no_result, seen, output: PhantomData }
+        let Self { client, id, origin, place, has_no_result, promise, .. } = self;
+        TaskHandle { client, id, origin, place, has_no_result, promise, output: PhantomData }
     }
 
     /// Returns the handle with its place among the tasks that were submitted together.
@@ -128,15 +120,16 @@ impl<T> TaskHandle<T> {
         Self { place: Some(place), ..self }
     }
 
-    /// Returns the task's id. For a duplicate, this is the id of the task that holds the biz id.
+    /// Returns the task's id. For a duplicate, this is the id of the task that holds the biz id. A
+    /// handle from a transaction knows that only after it has looked for its task.
     pub fn id(&self) -> &TaskId {
-        &self.id
+        self.promise.as_ref().and_then(|promise| promise.owner()).unwrap_or(&self.id)
     }
 
     /// Returns whether nothing was submitted, because the biz id was taken or a task with the
     /// [given id](crate::Call::id) was already stored. The handle is then for that task.
     pub fn is_duplicate(&self) -> bool {
-        self.origin == Origin::Owner
+        self.origin == Origin::Owner || *self.id() != self.id
     }
 
     /// Returns the current state of the task. The client that submitted the task knows its success
@@ -146,14 +139,17 @@ impl<T> TaskHandle<T> {
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if the id is that of a group.
     pub async fn status(&self) -> Result<TaskState, Error> {
-        let state = self.client.0.broker.state_of(&self.id, self.stored_by()).await?;
+        let state = self.client.0.broker.state_of(self.id(), self.stored_by()).await?;
+        if state == TaskState::Forgotten && self.finds_owner().await? {
+            return Ok(self.client.0.broker.state_of(self.id(), None).await?);
+        }
         self.unless_a_group(state).await
     }
 
     /// Returns the state, unless nothing is known of the task and the id is that of a group.
     async fn unless_a_group(&self, state: TaskState) -> Result<TaskState, Error> {
         if state == TaskState::Forgotten {
-            let problem = self.client.no_task(&self.id).await;
+            let problem = self.client.no_task(self.id()).await;
             if problem.is_invalid() {
                 return Err(problem);
             }
@@ -167,15 +163,16 @@ impl<T> TaskHandle<T> {
     /// # Errors
     /// See [`Client::cancel`].
     pub fn cancel(&self) -> CancelCall {
-        self.client.cancel(&self.id)
+        self.client.cancel(self.id())
     }
 
     /// Waits for the task's end, through retries and outages, without a limit.
     ///
     /// # Errors
-    /// [`Error::is_rejected`] if Redis refuses a check.
+    /// [`Error::is_rejected`] if Redis refuses a check. [`Error::is_invalid`] in the transaction
+    /// that submits the task with its commit.
     pub async fn ended(&self) -> Result<TaskState, Error> {
-        if self.runs_once() && self.client.0.readahead.has(&self.id) {
+        if self.runs_once() && self.client.0.readahead.has(self.id()) {
             return Ok(TaskState::Success);
         }
         self.unless_a_group(self.end(Wanted::State, &Pace::ALONE).await?.0.state).await
@@ -201,8 +198,11 @@ impl<T> TaskHandle<T> {
         wanted: Wanted,
         pace: &'a Pace,
     ) -> Result<(End, Option<SemaphorePermit<'a>>), Error> {
+        if self.promise.is_some() {
+            Client::check_awaited(&self.id)?;
+        }
         loop {
-            let mut subscription = self.client.0.completion_listeners.subscribe(&self.id);
+            let mut subscription = self.client.0.completion_listeners.subscribe(self.id());
             let permit = pace.check().await;
             if wanted == Wanted::Result
                 && let Some(end) = self.read_ahead()
@@ -210,7 +210,12 @@ impl<T> TaskHandle<T> {
                 return Ok((end, permit));
             }
             let next_check = match self.check().await {
-                Ok(Some(end)) if self.is_awaited(&end) => PROMISED_EVERY,
+                Ok(Some(end)) if self.is_awaited(&end) => match self.finds_owner().await {
+                    Ok(true) => continue,
+                    Ok(false) => PROMISED_EVERY,
+                    Err(problem) if problem.is_transient() => CHECK_AGAIN,
+                    Err(problem) => return Err(problem.into()),
+                },
                 Ok(Some(end)) => return Ok((end, permit)),
                 Ok(None) => {
                     self.note_seen();
@@ -239,11 +244,11 @@ impl<T> TaskHandle<T> {
         let Inner { broker, completion_listeners, readahead, .. } = &*self.client.0;
         let (me, stored_by) = (completion_listeners.address(), self.stored_by());
         let Some(place) = &self.place else {
-            return broker.wait_for_end(&self.id, me, stored_by).await;
+            return broker.wait_for_end(self.id(), me, stored_by).await;
         };
         let along = readahead.along(place);
         let Ends { end, next } =
-            broker.wait_with_next(&self.id, me, stored_by, &along.tasks).await?;
+            broker.wait_with_next(self.id(), me, stored_by, &along.tasks).await?;
         readahead.learn(along, end.as_ref(), next);
         if end.is_some() {
             self.note_answer();
@@ -256,20 +261,31 @@ impl<T> TaskHandle<T> {
         if !self.runs_once() {
             return None;
         }
-        let returned = self.client.0.readahead.take(&self.id)?;
+        let returned = self.client.0.readahead.take(self.id())?;
         self.note_answer();
         Some(End { state: TaskState::Success, returned })
     }
 
     /// Returns whether nothing is known of the task because no relay has submitted it yet.
     fn is_awaited(&self, end: &End) -> bool {
-        let was_seen = || self.seen.as_ref().is_none_or(|seen| seen.load(Ordering::Relaxed));
-        end.state == TaskState::Forgotten && !was_seen()
+        end.state == TaskState::Forgotten && self.is_unseen()
+    }
+
+    /// Returns whether a transaction has promised the task, and nobody has seen it yet.
+    fn is_unseen(&self) -> bool {
+        self.promise.as_ref().is_some_and(|promise| !promise.is_seen())
     }
 
     fn note_seen(&self) {
-        if let Some(seen) = &self.seen {
-            seen.store(true, Ordering::Relaxed);
+        self.promise.iter().for_each(|promise| promise.note_seen());
+    }
+
+    /// Looks whether another task held the biz id of a promised one. From then on, this is the
+    /// handle of that task.
+    async fn finds_owner(&self) -> Result<bool, BrokerError> {
+        match self.promise.as_ref().filter(|_| self.is_unseen()) {
+            Some(promise) => promise.finds_owner(&self.client.0.broker, &self.id).await,
+            None => Ok(false),
         }
     }
 
@@ -324,7 +340,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         // The task may have ended since. Its state is of use only if it is known at once.
         let found = tokio::time::timeout(STATE_WITHIN, self.state_and_obstacle()).await;
         let (state, why) = found.ok().and_then(Result::ok).unzip();
-        Error::waited_too_long(self.id.clone(), timeout, state, why.flatten())
+        Error::waited_too_long(self.id().clone(), timeout, state, why.flatten())
     }
 
     /// Reads the state of the task, and what blocks it.
@@ -333,7 +349,7 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
         if state != TaskState::Blocked {
             return Ok((state, None));
         }
-        let why = self.client.inspector().explain(&self.id).await?;
+        let why = self.client.inspector().explain(self.id()).await?;
         Ok((state, why.obstacles.into_iter().next()))
     }
 
@@ -344,15 +360,15 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             TaskState::Cancelled => {
                 let last = self.last_error().await?;
                 let because = last.filter(|last| last.reason == Reason::Unmet);
-                Err(Error::cancelled(self.id.clone(), because))
+                Err(Error::cancelled(self.id().clone(), because))
             }
-            TaskState::Dead => Err(Error::dead(self.id.clone(), self.last_error().await?)),
-            _ => Err(self.client.no_task(&self.id).await),
+            TaskState::Dead => Err(Error::dead(self.id().clone(), self.last_error().await?)),
+            _ => Err(self.client.no_task(self.id()).await),
         }
     }
 
     async fn last_error(&self) -> Result<Option<AttemptError>, Error> {
-        let task = self.client.inspector().get(&self.id).await?;
+        let task = self.client.inspector().get(self.id()).await?;
         Ok(task.and_then(|task| task.errors.last().cloned()))
     }
 
@@ -364,13 +380,13 @@ impl<T: DeserializeOwned + 'static> TaskHandle<T> {
             _ if self.returns_nothing() => Some(&b"null"[..]),
             Returned::Nothing => None,
             Returned::Elsewhere => {
-                kept = self.client.0.broker.result(&self.id).await?;
+                kept = self.client.0.broker.result(self.id()).await?;
                 kept.as_deref()
             }
         };
-        let Some(json) = json else { return Err(Error::result_gone(self.id.clone())) };
+        let Some(json) = json else { return Err(Error::result_gone(self.id().clone())) };
         serde_json::from_slice(json)
-            .map_err(|problem| Error::wrong_result(self.id.clone(), problem))
+            .map_err(|problem| Error::wrong_result(self.id().clone(), problem))
     }
 
     fn returns_nothing(&self) -> bool {

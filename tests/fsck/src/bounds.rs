@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 82] = [
+const NAMES: [&str; 83] = [
     "meta",
     "tasks",
     "blobs",
@@ -63,6 +63,7 @@ const NAMES: [&str; 82] = [
     "waiters",
     "result:",
     "biz:",
+    "same:",
     "ledger:",
     "ledgers",
     "completions:",
@@ -90,7 +91,7 @@ const NAMES: [&str; 82] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 23] = [
+const META: [&str; 24] = [
     "needs",
     "limited",
     "paused",
@@ -114,6 +115,7 @@ const META: [&str; 23] = [
     "count",
     "quiet_until",
     "lease_max",
+    "restarted",
 ];
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
@@ -139,6 +141,7 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "completions:",
             "result:",
             "requeued:",
+            "same:",
             "wake:",
             "interrupt:",
             "outcome:",

@@ -106,6 +106,10 @@ fn check_ledgers(view: &View<'_>, wrong: &mut Vec<String>) {
             wrong.push(format!("the ledger of {client} will never be purged"));
         }
         for (field, stored) in view.pairs(&format!("ledger:{client}")) {
+            // The mark of a relay's ledger shows that Redis has not lost it.
+            if field == "mark" && client.starts_with("outbox-") {
+                continue;
+            }
             let slot = field.strip_prefix("lost").unwrap_or(&field);
             let is_gap = slot != field;
             let mut numbers: Vec<_> = stored.split(' ').map(str::parse::<u64>).collect();

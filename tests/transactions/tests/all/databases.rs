@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use optimus_sql::OutboxDb;
 use optimus_testkit::{MariaDbServer, PostgresServer};
-use sqlx::{ConnectOptions as _, MySql, Pool, Postgres, Sqlite, pool::PoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, MySql, Pool, Postgres, Sqlite, pool::PoolOptions};
 use tempfile::TempDir;
 
 /// A database that a test can have for itself.
@@ -17,6 +17,48 @@ pub trait TestDb: OutboxDb {
 
     /// Reads a number.
     fn number(pool: &Pool<Self>, sql: &'static str) -> impl Future<Output = i64> + Send;
+
+    /// Reads a text.
+    fn text(pool: &Pool<Self>, sql: &'static str) -> impl Future<Output = String> + Send;
+
+    /// Reads numbers within a transaction.
+    fn numbers(
+        connection: &mut Self::Connection,
+        sql: String,
+    ) -> impl Future<Output = Result<Vec<i64>, sqlx::Error>> + Send;
+
+    /// Runs a statement within a transaction.
+    fn run_text(
+        connection: &mut Self::Connection,
+        sql: String,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}
+
+/// What is the same code for each database, and no common trait of sqlx allows.
+macro_rules! reads {
+    () => {
+        async fn number(pool: &Pool<Self>, sql: &'static str) -> i64 {
+            sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
+        }
+
+        async fn text(pool: &Pool<Self>, sql: &'static str) -> String {
+            sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
+        }
+
+        async fn numbers(
+            connection: &mut Self::Connection,
+            sql: String,
+        ) -> Result<Vec<i64>, sqlx::Error> {
+            sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(connection).await
+        }
+
+        async fn run_text(
+            connection: &mut Self::Connection,
+            sql: String,
+        ) -> Result<(), sqlx::Error> {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.map(drop)
+        }
+    };
 }
 
 fn postgres() -> &'static PostgresServer {
@@ -34,7 +76,7 @@ impl TestDb for Postgres {
         let server = tokio::task::spawn_blocking(postgres).await.unwrap();
         let options: sqlx::postgres::PgConnectOptions = server.url("postgres").parse().unwrap();
         let mut admin = options.connect().await.unwrap();
-        let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
+        let create = AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
         sqlx::raw_sql(create).execute(&mut admin).await.unwrap();
         (server.url(name), None)
     }
@@ -43,9 +85,7 @@ impl TestDb for Postgres {
         PoolOptions::new().max_connections(40).connect(url).await.unwrap()
     }
 
-    async fn number(pool: &Pool<Self>, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
-    }
+    reads!();
 }
 
 impl TestDb for MySql {
@@ -53,7 +93,7 @@ impl TestDb for MySql {
         let server = tokio::task::spawn_blocking(mariadb).await.unwrap();
         let options: sqlx::mysql::MySqlConnectOptions = server.url("mysql").parse().unwrap();
         let mut admin = options.connect().await.unwrap();
-        let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE `{name}`"));
+        let create = AssertSqlSafe(format!("CREATE DATABASE `{name}`"));
         sqlx::raw_sql(create).execute(&mut admin).await.unwrap();
         (server.url(name), None)
     }
@@ -62,9 +102,7 @@ impl TestDb for MySql {
         PoolOptions::new().max_connections(40).connect(url).await.unwrap()
     }
 
-    async fn number(pool: &Pool<Self>, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
-    }
+    reads!();
 }
 
 impl TestDb for Sqlite {
@@ -82,9 +120,7 @@ impl TestDb for Sqlite {
         PoolOptions::new().max_connections(20).connect_with(options).await.unwrap()
     }
 
-    async fn number(pool: &Pool<Self>, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
-    }
+    reads!();
 }
 
 /// Runs each test on each database.

@@ -22,6 +22,7 @@ crate::on_each_database! {
     redis_that_is_away_delays_calls
     redis_that_is_full_delays_calls
     calls_that_wait_survive_a_flush
+    a_relay_that_was_cut_off_during_a_flush_repeats_nothing
     a_queue_that_refuses_does_not_stop_others
     a_row_that_is_deleted_by_hand_stops_nothing
 }
@@ -231,6 +232,34 @@ async fn calls_that_wait_survive_a_flush<DB: TestDb>(setup: Setup<DB>) {
     let _worker = setup.start_worker(&seen);
     ran(&setup, &seen, 40).await;
     relay.stop().await;
+}
+
+/// It has noted a batch that another relay has pushed and deleted. Then Redis loses its ledger.
+async fn a_relay_that_was_cut_off_during_a_flush_repeats_nothing<DB: TestDb>(setup: Setup<DB>) {
+    let server = RedisServer::start();
+    let setup = setup.moved_to(&server).await;
+    let proxy = FaultProxy::start(&server.url()).await;
+    let client = connect(&proxy.url(), &setup.namespace).await;
+    let seen = Seen::default();
+    let worker = setup.start_worker(&seen);
+    let cut_off = setup.relay_of(&client).await;
+    commit(&setup, 0..1).await;
+    ran(&setup, &seen, 1).await;
+    proxy.black_hole(Way::Up);
+    commit(&setup, 1..3).await;
+    eventually("a batch is noted", SOON, async || setup.is_noted().await).await;
+    let next = setup.start_relay().await;
+    ran(&setup, &seen, 3).await;
+    drop(worker);
+    let mut raw = redis_of(&server).await;
+    redis::cmd("FLUSHALL").query_async::<()>(&mut raw).await.unwrap();
+    next.stop().await;
+    proxy.pass();
+    // A later call shows that the relay has passed what it remembers.
+    commit(&setup, 3..4).await;
+    let _worker = setup.start_worker(&seen);
+    ran(&setup, &seen, 4).await;
+    cut_off.kill();
 }
 
 async fn a_queue_that_refuses_does_not_stop_others<DB: TestDb>(setup: Setup<DB>) {

@@ -3,6 +3,7 @@
 
 mod databases;
 mod faults;
+mod flows;
 mod frozen;
 mod guards;
 mod once;
@@ -10,6 +11,9 @@ mod once_outputs;
 mod outbox;
 mod rolled_back;
 mod setup;
+mod shards;
+mod shards_killed;
 mod speed;
 mod storm;
 mod unreadable;
+mod workers;

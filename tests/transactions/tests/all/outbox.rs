@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use optimus_core::{Due, Error as TaskError, Task as _, TaskState};
 use optimus_sql::{
-    AfterCommit, Error, IntoOutboxRow as _, PerformAfter as _, PerformInTx as _, drop_parked, lag,
-    list_parked, migrate, retry_parked, submit_all_in_tx, transaction,
+    AfterCommit, Error, IntoOutboxRow as _, PerformAfter as _, PerformInTx as _, Relay,
+    drop_parked, lag, list_parked, migrate, purge_once, retry_parked, submit_all_in_tx,
+    transaction,
 };
 use optimus_testkit::eventually;
+use sqlx::Postgres;
 
 use crate::{
     databases::TestDb,
@@ -21,15 +23,15 @@ crate::on_each_database! {
     many_calls_of_a_transaction_keep_their_order
     a_handle_waits_from_before_the_commit_to_the_result
     a_plain_verb_in_a_transaction_waits_for_its_commit
-    flows_and_groups_do_not_wait_for_a_commit
     a_list_after_the_commit_is_submitted_or_discarded
     a_delay_counts_from_the_call
     options_reach_the_task
     a_duplicate_by_its_biz_id_is_not_submitted
+    the_handle_of_a_duplicate_finds_the_task_with_its_biz_id
     a_row_that_is_no_call_is_put_aside_and_others_go_on
     migrations_run_again_and_at_once
     a_program_without_redis_stores_calls
-    a_relay_without_tables_does_not_start
+    errors_about_missing_tables_name_what_creates_them
 }
 
 async fn a_call_is_submitted_once_its_transaction_is_committed<DB: TestDb>(setup: Setup<DB>) {
@@ -135,6 +137,9 @@ async fn a_plain_verb_in_a_transaction_waits_for_its_commit<DB: TestDb>(setup: S
             let inside = transaction(&setup.pool, async |_| {
                 let inside = welcome(2).await?;
                 assert_eq!(inside.status().await?, TaskState::Forgotten);
+                let refused = inside.result().await.unwrap_err();
+                assert!(refused.to_string().contains("wait after the commit"), "{refused}");
+                assert!(inside.ended().await.unwrap_err().is_invalid());
                 Ok::<_, Error>(inside)
             });
             (outside, inside.await.unwrap())
@@ -145,18 +150,6 @@ async fn a_plain_verb_in_a_transaction_waits_for_its_commit<DB: TestDb>(setup: S
     let relay = setup.start_relay().await;
     assert_eq!(inside.result_within(SOON).await.unwrap(), 4);
     relay.stop().await;
-}
-
-async fn flows_and_groups_do_not_wait_for_a_commit<DB: TestDb>(setup: Setup<DB>) {
-    let client = setup.client.clone();
-    let refused: Result<(), Error> = client
-        .scope(transaction(&setup.pool, async |_| {
-            optimus_core::group([note(1, 1), note(1, 2)]).perform_async().await?;
-            Ok(())
-        }))
-        .await;
-    let problem = refused.unwrap_err().to_string();
-    assert!(problem.contains("a group can't wait for the commit"), "{problem}");
 }
 
 async fn a_list_after_the_commit_is_submitted_or_discarded<DB: TestDb>(setup: Setup<DB>) {
@@ -223,6 +216,31 @@ async fn a_duplicate_by_its_biz_id_is_not_submitted<DB: TestDb>(setup: Setup<DB>
     relay.stop().await;
 }
 
+async fn the_handle_of_a_duplicate_finds_the_task_with_its_biz_id<DB: TestDb>(setup: Setup<DB>) {
+    let seen = Seen::default();
+    let mut tx = setup.pool.begin().await.unwrap();
+    let mut promised = Vec::new();
+    for number in 1..4 {
+        let call = Double { number }.call().biz_id("same");
+        promised.push(call.perform_in_tx(&mut tx).await.unwrap());
+    }
+    tx.commit().await.unwrap();
+    let handles: Vec<_> = promised.iter().map(|one| one.handle(&setup.client)).collect();
+    let early = handles[1].clone();
+    let waits = tokio::spawn(async move { early.result_within(SOON).await });
+    let relay = setup.start_relay().await;
+    setup.all_relayed().await;
+    assert_eq!(handles[2].status().await.unwrap(), TaskState::Ready);
+    assert_eq!(handles[2].id(), promised[0].id());
+    assert!(handles[2].is_duplicate() && !handles[0].is_duplicate());
+    let _worker = setup.start_worker(&seen);
+    assert_eq!(waits.await.unwrap().unwrap(), 2, "that of the task that was submitted");
+    for handle in handles {
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+    }
+    relay.stop().await;
+}
+
 async fn a_row_that_is_no_call_is_put_aside_and_others_go_on<DB: TestDb>(setup: Setup<DB>) {
     let (seen, relay) = (Seen::default(), setup.start_relay().await);
     let _worker = setup.start_worker(&seen);
@@ -276,8 +294,47 @@ async fn a_program_without_redis_stores_calls<DB: TestDb>(setup: Setup<DB>) {
     assert!(found.oldest.unwrap() < SOON, "{found:?}");
 }
 
-async fn a_relay_without_tables_does_not_start<DB: TestDb>(setup: Setup<DB>) {
+async fn errors_about_missing_tables_name_what_creates_them<DB: TestDb>(setup: Setup<DB>) {
     setup.sql("DROP TABLE optimus_stream").await;
-    let refused = setup.relay().start().await.map(drop).unwrap_err();
-    assert!(refused.to_string().contains("run optimus_sql::migrate first"), "{refused}");
+    setup.sql("DROP TABLE optimus_once").await;
+    setup.sql("DROP TABLE optimus_outbox").await;
+    let mut tx = setup.pool.begin().await.unwrap();
+    let stored = note(1, 1).perform_in_tx(&mut tx).await.map(drop);
+    tx.rollback().await.unwrap();
+    let read = lag(&setup.pool).await.map(drop);
+    let purged = purge_once(&setup.pool, SOON).await.map(drop);
+    let started = setup.relay().start().await.map(drop);
+    for refused in [stored, read, purged, started] {
+        let problem = refused.unwrap_err();
+        assert!(matches!(problem, Error::NoTables(_)), "{problem}");
+        assert!(problem.to_string().contains("run optimus_sql::migrate first"), "{problem}");
+    }
+}
+
+/// A relay that is SERIALIZABLE would make such transactions of the user fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_has_no_part_in_serializable_transactions() {
+    let setup = Setup::<Postgres>::start().await;
+    setup
+        .sql(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = \
+             serializable', current_database()); END $$",
+        )
+        .await;
+    let pool = Postgres::connect(&setup.database).await;
+    // What others read is kept as long as a transaction of this kind is open.
+    let mut open = pool.begin().await.unwrap();
+    sqlx::query("SELECT * FROM optimus_fence").fetch_all(&mut *open).await.unwrap();
+    let mut tx = setup.pool.begin().await.unwrap();
+    let promised = note(1, 1).perform_in_tx(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    let relay = Relay::new(&pool, &setup.client).start().await.unwrap();
+    let is_sent = async || setup.client.inspector().get(promised.id()).await.unwrap().is_some();
+    eventually("the call is sent", SOON, is_sent).await;
+    relay.stop().await;
+    let reads = "SELECT COUNT(*) FROM pg_locks WHERE mode = 'SIReadLock' \
+                 AND relation IN ('optimus_outbox'::regclass, 'optimus_outbox_pkey'::regclass, \
+                 'optimus_stream'::regclass, 'optimus_stream_pkey'::regclass)";
+    assert_eq!(Postgres::number(&setup.pool, reads).await, 0);
+    open.rollback().await.unwrap();
 }

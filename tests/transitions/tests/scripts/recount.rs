@@ -59,6 +59,8 @@ async fn a_restart_forgets_positions_and_refuses_those_of_old_holders(bench: Ben
     assert!(matches!(late, Err(BrokerError::Refused(Refusal::Stale, _))), "{late:?}");
     let positions = broker.positions(&roster).await.unwrap();
     assert_eq!((positions.posts.len(), positions.generations.len()), (0, 1));
+    let begun = positions.generations.keys().next().copied();
+    assert_eq!(positions.restarted, begun, "for positions in other databases");
     bench.hold_and_yield(200, &mut one).await;
     bench.hold(300, &mut one).await;
     assert_eq!(one.holds(), [0, 1]);

@@ -1,7 +1,9 @@
 //! `submit` that is sent again: the call is done once, no matter how often it arrives.
 
+use std::time::Duration;
+
 use optimus_core::{
-    TaskState,
+    Submit as _, TaskId, TaskState,
     broker::{Batch, LEDGER_SLOTS, Receipt, Refusal},
 };
 
@@ -119,6 +121,39 @@ async fn each_client_has_its_own_ledger(bench: Bench) {
     assert_eq!(bench.state(yours[0].id()).await, TaskState::Ready);
 }
 
+/// A relay that was frozen may send what another one has sent before Redis lost the ledger.
+async fn the_ledger_of_a_relay_must_have_the_mark_that_it_read(bench: Bench) {
+    let (queue, client, broker) = (&bench.queue, "outbox-1", bench.at(0));
+    let mark = broker.ledger_mark(queue, client).await.unwrap();
+    assert_eq!(broker.ledger_mark(queue, client).await.unwrap(), mark, "it stays");
+    let given = || job().id(TaskId::new(queue.clone())).into_submission().unwrap();
+    let tasks = [given(), given()];
+    let batch = Batch { queue, client, number: 16, since: 0, keep: false, tasks: &tasks };
+    for _ in 0..2 {
+        let submitted = broker.submit_marked(&batch, &mark).await.unwrap();
+        assert_eq!(submitted.receipts, [Receipt::Created, Receipt::Created]);
+    }
+    bench.assert_sound().await;
+    bench.restore(&Dump::new()).await;
+    let late = broker.submit_marked(&batch, &mark).await;
+    assert_eq!(refusal(late), Refusal::Stale);
+    assert_eq!(bench.names().await, [""; 0], "nothing was written");
+    let next = broker.ledger_mark(queue, client).await.unwrap();
+    assert_ne!(next, mark);
+    broker.submit_marked(&batch, &next).await.unwrap();
+    assert_eq!(bench.state(tasks[1].id()).await, TaskState::Ready);
+}
+
+async fn the_owner_of_a_biz_id_is_noted_for_a_while(bench: Bench) {
+    let broker = bench.at(0);
+    let [id, owner, other] = [(); 3].map(|()| TaskId::new(bench.queue.clone()));
+    broker.note_owners(&[], Duration::from_secs(60)).await.unwrap();
+    broker.note_owners(&[(&id, &owner)], Duration::from_secs(60)).await.unwrap();
+    assert_eq!(broker.owner_of(&id).await.unwrap(), Some(owner));
+    assert_eq!(broker.owner_of(&other).await.unwrap(), None);
+    bench.assert_sound().await;
+}
+
 on_both![
     a_call_that_is_sent_again_is_one_task,
     a_call_that_is_sent_again_stays_one_task_after_the_task_has_run,
@@ -129,4 +164,6 @@ on_both![
     a_redis_that_restarted_empty_stores_the_submit,
     a_submit_that_finds_its_own_biz_id_is_created,
     each_client_has_its_own_ledger,
+    the_ledger_of_a_relay_must_have_the_mark_that_it_read,
+    the_owner_of_a_biz_id_is_noted_for_a_while,
 ];

@@ -1,0 +1,250 @@
+//! The rows of `optimus_fence` that belong to a sharded function: [`Fences`].
+//!
+//! `@shard.<function>` has the generation, that is the present number of shards, and where its
+//! shards begin. Its transactions share this row. `@shard.<function>/<index>` has the fence of the
+//! last holder of a shard, and how far the shard has come; one transaction at a time has it.
+//!
+//! The row of the generation is always locked first. The first holder of a new generation waits
+//! there for all transactions of the old one, so the positions that it finds are the last ones.
+
+use std::collections::BTreeSet;
+
+use optimus_core::{Error as TaskError, Shard};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Dialect, Error, OutboxDb,
+    database::Row,
+    statement::{Kind, Statement, Value},
+};
+
+/// The isolation of a transaction in PostgreSQL that sees what was committed while it waited.
+const LEVEL: &str = "read committed";
+
+/// The columns of the row of a shard.
+const FENCE_KINDS: &[Kind] = &[Kind::Int, Kind::Text];
+
+/// The rows of one shard.
+#[derive(Debug)]
+pub(crate) struct Fences {
+    function: String,
+    row: String,
+    count: u16,
+    generation: i64,
+    fence: i64,
+    restarted: Option<i64>,
+}
+
+/// What the row of a generation has besides its number.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Begun {
+    /// How many shards it has.
+    count: u16,
+    /// The positions of which its shards begin at the smallest; none for the beginning.
+    base: Vec<String>,
+}
+
+/// The row of a generation.
+struct Generation {
+    number: i64,
+    begun: Begun,
+}
+
+impl Fences {
+    pub(crate) fn of(shard: &Shard) -> Self {
+        let function = format!("@shard.{}", shard.name());
+        Self {
+            row: format!("{function}/{}", shard.index()),
+            function,
+            count: shard.count(),
+            generation: signed(shard.generation()),
+            fence: signed(shard.fence()),
+            restarted: shard.restarted().map(signed),
+        }
+    }
+
+    /// Keeps later generations out until the transaction ends. Returns the positions of which the
+    /// shards of this one begin at the smallest.
+    pub(crate) async fn pass_generation<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        shard: &Shard,
+    ) -> Result<Vec<String>, Error> {
+        let may_share = match DB::DIALECT {
+            Dialect::Postgres => true,
+            // A read that finds an earlier number would keep the lock, and two such transactions
+            // would wait for each other.
+            Dialect::MySql => shard.was_guarded(),
+            // The first statement must write, or the transaction could not write later.
+            Dialect::Sqlite => false,
+        };
+        if may_share && let Some(present) = self.shared::<DB>(connection).await? {
+            return self.unless_later(present);
+        }
+        self.raise::<DB>(connection).await
+    }
+
+    /// Reads the row, and keeps others from changing it, if it is not of an earlier generation.
+    async fn shared<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<Generation>, Error> {
+        let select = self.select::<DB>().add(" AND fence >= ?").with(self.generation);
+        self.read::<DB>(connection, select.add(DB::DIALECT.for_share())).await
+    }
+
+    /// Waits for all other transactions with the row, and begins the generation if it is new.
+    async fn raise<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Vec<String>, Error> {
+        let create = DB::DIALECT.insert_or_lock("optimus_fence", "name,fence");
+        let create = Statement::new(create).with(&*self.function).with(0);
+        DB::run(connection, create).await?;
+        let select = self.select::<DB>().add(DB::DIALECT.for_update());
+        let found = self.read::<DB>(connection, select).await?;
+        let before = found.ok_or(sqlx::Error::RowNotFound)?;
+        if before.number >= self.generation {
+            return self.unless_later(before);
+        }
+        let is_restarted = self.restarted.is_some_and(|restarted| restarted > before.number);
+        let base = if is_restarted {
+            Vec::new()
+        } else {
+            self.last_positions::<DB>(connection, before).await?
+        };
+        let begun = serde_json::to_string(&Begun { count: self.count, base: base.clone() })?;
+        let update = "UPDATE optimus_fence SET fence = ?, position = ? WHERE name = ?";
+        let update = Statement::new(update).with(self.generation).with(begun);
+        DB::run(connection, update.with(&*self.function)).await?;
+        Ok(base)
+    }
+
+    fn select<DB: OutboxDb>(&self) -> Statement {
+        let isolation = match DB::DIALECT {
+            Dialect::Postgres => "current_setting('transaction_isolation')",
+            Dialect::MySql | Dialect::Sqlite => "''",
+        };
+        let select = "SELECT fence, position, {isolation} FROM optimus_fence WHERE name = ?";
+        Statement::new(select.replace("{isolation}", isolation)).with(&*self.function)
+    }
+
+    async fn read<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        select: Statement,
+    ) -> Result<Option<Generation>, Error> {
+        const KINDS: &[Kind] = &[Kind::Int, Kind::Text, Kind::Text];
+        let rows = DB::read(connection, select, KINDS).await?;
+        let Some(row) = rows.into_iter().next() else { return Ok(None) };
+        let [number, begun, isolation] = <[Value; 3]>::try_from(row).expect("three columns");
+        if DB::DIALECT == Dialect::Postgres && isolation.into_text().as_deref() != Some(LEVEL) {
+            let text = "the guard of a shard needs a transaction that is READ COMMITTED, as is the \
+                        default: another one does not see what the holder before has committed \
+                        while the guard waited for it";
+            return Err(TaskError::invalid(text).into());
+        }
+        let begun = begun.into_text().map(|text| serde_json::from_str(&text)).transpose()?;
+        Ok(Some(Generation { number: number.int(), begun: begun.unwrap_or_default() }))
+    }
+
+    fn unless_later(&self, present: Generation) -> Result<Vec<String>, Error> {
+        if present.number > self.generation {
+            return Err(stale(&self.function, self.generation, present.number));
+        }
+        Ok(present.begun.base)
+    }
+
+    /// Returns where the shards of a generation have been at its end; none if one of them was at
+    /// its beginning.
+    async fn last_positions<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        before: Generation,
+    ) -> Result<Vec<String>, Error> {
+        let Generation { number, begun: Begun { count, base } } = before;
+        let names: Vec<String> = (0..count).map(|i| format!("{}/{i}", self.function)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let select = "SELECT position FROM optimus_fence WHERE position IS NOT NULL AND fence >= ?";
+        let select = Statement::new(select).with(number).add(" AND ").any_of("name", &names);
+        let select = select.add(DB::DIALECT.for_share());
+        let rows = DB::read(connection, select, &[Kind::Text]).await?;
+        let has_all = rows.len() == names.len();
+        if !has_all && base.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = |row: Row| row.into_iter().next().and_then(Value::into_text);
+        let mut positions: BTreeSet<String> = rows.into_iter().filter_map(text).collect();
+        if !has_all {
+            // The others are where they began.
+            positions.extend(base);
+        }
+        Ok(positions.into_iter().collect())
+    }
+
+    /// Keeps other holders of the shard out until the transaction ends. Returns the position of the
+    /// shard, if it has one in this generation.
+    pub(crate) async fn pass_fence<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+    ) -> Result<Option<String>, Error> {
+        let Self { row, fence, generation, .. } = self;
+        let insert = Statement::new("INSERT INTO optimus_fence (name, fence) VALUES (?, ?) ");
+        let insert = insert.with(&**row).with(*fence);
+        // A position of an earlier generation is of another set of rows.
+        let rows = if DB::DIALECT == Dialect::MySql {
+            let insert = insert.add(
+                "ON DUPLICATE KEY UPDATE position = IF(fence < ?, NULL, position), \
+                 fence = GREATEST(fence, ?)",
+            );
+            DB::run(connection, insert.with(*generation).with(*fence)).await?;
+            let select = "SELECT fence, position FROM optimus_fence WHERE name = ? FOR UPDATE";
+            DB::read(connection, Statement::new(select).with(&**row), FENCE_KINDS).await?
+        } else {
+            let greatest = if DB::DIALECT == Dialect::Sqlite { "max" } else { "greatest" };
+            let insert = insert.add(&format!(
+                "ON CONFLICT (name) DO UPDATE SET position = CASE WHEN optimus_fence.fence < ? \
+                 THEN NULL ELSE optimus_fence.position END, \
+                 fence = {greatest}(optimus_fence.fence, excluded.fence) RETURNING fence, position"
+            ));
+            DB::read(connection, insert.with(*generation), FENCE_KINDS).await?
+        };
+        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+        let [seen, position] = <[Value; 2]>::try_from(row).expect("two columns");
+        if seen.int() > *fence {
+            return Err(stale(&self.row, *fence, seen.int()));
+        }
+        Ok(position.into_text())
+    }
+
+    /// Stores the position of the shard; returns whether this holder has passed its guard.
+    pub(crate) async fn store<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        position: String,
+    ) -> Result<bool, Error> {
+        let update = "UPDATE optimus_fence SET position = ? WHERE name = ? AND fence = ?";
+        let update = Statement::new(update).with(position).with(&*self.row).with(self.fence);
+        if DB::run(connection, update).await? > 0 {
+            return Ok(true);
+        }
+        let select = "SELECT fence FROM optimus_fence WHERE name = ?";
+        let select = Statement::new(select).with(&*self.row).add(DB::DIALECT.for_share());
+        let rows = DB::read(connection, select, &[Kind::Int]).await?;
+        match rows.first().map(|row| row[0].int()) {
+            Some(seen) if seen > self.fence => Err(stale(&self.row, self.fence, seen)),
+            _ => Ok(false),
+        }
+    }
+}
+
+fn signed(fence: u64) -> i64 {
+    i64::try_from(fence).unwrap_or(i64::MAX)
+}
+
+fn stale(name: &str, fence: i64, seen: i64) -> Error {
+    let [fence, seen] = [fence, seen].map(|fence| u64::try_from(fence).unwrap_or(0));
+    Error::Stale { name: name.to_owned(), fence, seen }
+}
