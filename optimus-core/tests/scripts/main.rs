@@ -86,6 +86,7 @@ mod renew;
 mod requeue;
 mod retire;
 mod schedule;
+mod schedule_moves;
 mod schedule_race;
 mod schedule_read;
 mod stale;
