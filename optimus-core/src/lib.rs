@@ -79,6 +79,7 @@ mod roster;
 mod schedule;
 mod schedule_details;
 mod scheduled_task;
+mod settle_schedule;
 mod shard;
 mod shard_position;
 mod sharded;
@@ -192,10 +193,11 @@ pub use self::{
     parameter::{Given, give, given, none_given, take},
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
+    settle_schedule::settle_schedule,
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
     step::{AfterGroup, Before, IntoGroup, first},
-    store_schedule::{StoredAs, is_later_release, store_schedule},
+    store_schedule::{Moment, StoredAs, store_schedule, store_schedule_at},
     timing::{Fire, Plan, Timing},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,
