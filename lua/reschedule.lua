@@ -29,7 +29,7 @@ if known[1] ~= edition then
 end
 redis.call('ZCARD', schedules)
 redis.call('ZCARD', code_schedules)
-redis.call('LLEN', ticks)
+local entries = redis.call('LLEN', ticks)
 local is_woken = redis.call('LLEN', wake) > 0
 local index = known[2] == '' and schedules or code_schedules
 local resumes = not REMOVED[act]
@@ -56,10 +56,10 @@ elseif act == 'take' then
     redis.call('HSET', schedule, 'last', last)
   end
   redis.call('ZADD', index, due, name)
-  redis.call('UNLINK', ticks)
   for place = FIRST_ENTRY, #ARGV do
     redis.call('RPUSH', ticks, ARGV[place])
   end
+  redis.call('LTRIM', ticks, whole(entries), '-1')
 elseif resumes then
   redis.call('ZADD', index, act, name)
 end

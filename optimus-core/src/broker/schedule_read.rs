@@ -20,6 +20,9 @@ use crate::{
     timing::Timing,
 };
 
+/// How often the queues of a name are read, if it moves meanwhile.
+const LOOKS_MAX: usize = 4;
+
 /// A stored schedule.
 #[derive(Debug, Clone)]
 pub struct StoredSchedule {
@@ -178,12 +181,19 @@ impl Broker {
         name: &str,
         own: Option<&QueueName>,
     ) -> Result<Vec<StoredSchedule>, BrokerError> {
-        let mut queues = self.queues_with_schedule(name).await?;
-        let unknown = own.filter(|own| !queues.contains(own)).cloned();
-        queues.extend(unknown);
         let mut found = Vec::new();
-        for queue in &queues {
-            found.extend(self.find_schedule(queue, name).await?);
+        for _ in 0..LOOKS_MAX {
+            let mut queues = self.queues_with_schedule(name).await?;
+            let known = queues.len();
+            queues.extend(own.filter(|own| !queues.contains(own)).cloned());
+            found.clear();
+            for queue in &queues {
+                found.extend(self.find_schedule(queue, name).await?);
+            }
+            // If fewer are left, it has moved meanwhile, perhaps to a queue that was not read.
+            if found.len() >= known {
+                break;
+            }
         }
         let rank = |one: &StoredSchedule| (one.number_of_name(), one.queue.to_string());
         found.sort_by_key(|one| std::cmp::Reverse(rank(one)));

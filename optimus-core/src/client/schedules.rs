@@ -226,12 +226,14 @@ impl Schedules {
     ) -> Result<(), Error> {
         let broker = &self.0.0.broker;
         for _ in 0..READS_MAX {
-            let found = broker.find_schedule(queue, name).await?;
-            let Some((found, act)) = found.and_then(|found| Some((found.edition(), act(&found)?)))
-            else {
-                return Ok(());
-            };
-            match broker.reschedule(queue, (name, found), act).await {
+            let Some(found) = broker.find_schedule(queue, name).await? else { return Ok(()) };
+            if found.is_moving() {
+                // What it has now is not yet in the queue that keeps it.
+                settle_schedule(broker, name, queue).await?;
+                continue;
+            }
+            let Some(act) = act(&found) else { return Ok(()) };
+            match broker.reschedule(queue, (name, found.edition()), act).await {
                 Err(problem) if problem.refusal() == Some(Refusal::Stale) => {}
                 answer => return Ok(answer?),
             }
