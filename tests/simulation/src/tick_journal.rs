@@ -71,6 +71,11 @@ impl TickJournal {
             return None;
         }
         match verb {
+            // One that is new has no instants before it has taken what it had in other queues.
+            "schedule" if !ticks.due.contains_key(&schedule) => {
+                ticks.due.insert(schedule, number(&words[4]));
+                None
+            }
             "schedule" => ticks.set_due(schedule, &words[4]),
             "reschedule" => ticks.reschedule(schedule, &words),
             // A run out of turn leaves the instants as they are.
@@ -133,8 +138,8 @@ impl Ticks {
     /// Returns what is wrong if a change of a schedule makes an instant of the past due.
     fn set_due(&mut self, schedule: Schedule, due: &str) -> Option<String> {
         let due_ms = number(due);
-        let last = self.steps.iter().rfind(|step| step.schedule == schedule);
-        let last = last.map(|step| step.nominal_ms).filter(|last| due_ms <= *last);
+        let steps = self.steps.iter().filter(|step| step.schedule.1 == schedule.1);
+        let last = steps.map(|step| step.nominal_ms).max().filter(|last| due_ms <= *last);
         let wrong = last.map(|last| format!("{schedule:?} is due at {due_ms} again, after {last}"));
         self.due.insert(schedule, due_ms);
         wrong
@@ -248,7 +253,8 @@ mod tests {
         assert_eq!(tick(&journal, "10", "20"), None);
         let of = |queue: &str, words: &[&str]| call(&journal, queue, "reschedule", words);
         assert_eq!(of("work", &["move", ""]), None);
-        assert_eq!(of("other", &["take", "", "10", "10", "1"]), None);
+        assert!(of("other", &["take", "", "10", "10", "1"]).unwrap().contains("due at 10 again"));
+        assert_eq!(of("other", &["take", "", "20", "10", "1"]), None);
         assert_eq!(of("work", &["remove", ""]), None);
         assert_eq!(of("other", &["settle", ""]), None);
         let again = call(&journal, "other", "tick", &["10", "20", "10", "0", "id"]);
