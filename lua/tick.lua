@@ -32,8 +32,8 @@ local wake, priorities, blobs = base .. 'wake', base .. 'priorities', base .. 'b
 local TICKS_MAX = 100
 
 -- Checks.
-local known = redis.call('HMGET', schedule, 'edition', 'release', 'last_id')
-if known[1] ~= edition then
+local known = redis.call('HMGET', schedule, 'edition', 'release', 'last_id', 'moving')
+if known[1] ~= edition or known[4] then
   return { 'STALE' }
 end
 local is_in_turn = expected ~= ''

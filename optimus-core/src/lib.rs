@@ -80,6 +80,7 @@ mod schedule;
 mod schedule_details;
 mod scheduled_task;
 mod service;
+mod settle_schedule;
 mod shard;
 mod shard_position;
 mod shard_stored;
@@ -195,10 +196,11 @@ pub use self::{
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
     service::{RunningService, Service, ServiceHost, WithService},
+    settle_schedule::settle_schedule,
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
     step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},
-    store_schedule::{StoredAs, is_later_release, store_schedule},
+    store_schedule::{Moment, StoredAs, store_schedule, store_schedule_at},
     timing::{Fire, Plan, Timing},
     unknown_argument::{
         FillsBizId, FillsBy, FillsLane, Hole, MakesBizId, MakesBy, MakesLane, NotNeeded, Unfilled,

@@ -34,7 +34,8 @@ pub enum Missed {
     /// others.
     #[default]
     RunOnce,
-    /// The task runs for each of them, up to the latest 1,000.
+    /// The task runs for each of them, up to the latest 1,000. This needs [`Overlap::Queue`] or
+    /// [`Overlap::All`].
     All,
 }
 
@@ -178,7 +179,8 @@ impl Schedule {
     }
 
     /// Delays each task by up to this time after its instant, so that many schedules of one instant
-    /// do not all start at once. The delay of an instant is always the same.
+    /// do not all start at once. The delay of an instant is always the same. With
+    /// [`Overlap::Skip`] it is shorter than the time between two instants.
     pub fn jitter(mut self, jitter: Duration) -> Self {
         self.jitter = jitter;
         self
@@ -232,6 +234,9 @@ impl Schedule {
         }
         let (missed, overlap) = (self.missed, self.overlap);
         let timing = Timing { pace, missed, overlap, jitter_ms: millis(self.jitter) };
+        if overlap == Overlap::Skip {
+            refuse_lost_instants(&timing)?;
+        }
         let call = self.call.ok_or("it has no call: name the task with .call(…)")?;
         let submission = scheduled(&self.name, call.map_err(|Fault(why)| why)?, overlap)?;
         // The client checks the size, which its settings limit.
@@ -239,6 +244,29 @@ impl Schedule {
         submission.check(any_size, platform::now_ms()).map_err(|problem| problem.to_string())?;
         Ok(CheckedSchedule { name: self.name, timing, release: self.release, submission })
     }
+}
+
+/// Refuses schedules most of whose instants would be left out, because the task of an earlier one
+/// has not ended.
+fn refuse_lost_instants(timing: &Timing) -> Result<(), String> {
+    if timing.missed == Missed::All {
+        return Err(
+            "missed = all submits many tasks at once, of which overlap = skip (the default) \
+                    leaves out all but one; set the overlap to queue or all"
+                .to_owned(),
+        );
+    }
+    let shortest_ms = timing.shortest_ms().unwrap_or(u64::MAX);
+    if timing.jitter_ms >= shortest_ms {
+        let (jitter, shortest) =
+            (Duration::from_millis(timing.jitter_ms), Duration::from_millis(shortest_ms));
+        return Err(format!(
+            "its jitter of {jitter:?} is not shorter than the {shortest:?} between two instants, \
+             so overlap = skip (the default) leaves out instants whose task before still waits; \
+             take a shorter jitter, or another overlap"
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses calls that can't be submitted more than once.

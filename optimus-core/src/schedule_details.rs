@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long a schedule may be overdue before [`ScheduleDetails::is_orphaned`].
-const ORPHANED_AFTER_MS: i64 = 60_000;
+pub(crate) const ORPHANED_AFTER_MS: u64 = 60_000;
 
 /// A stored schedule.
 #[derive(Debug, Clone)]
@@ -82,8 +82,8 @@ impl ScheduleDetails {
     /// serves the queue, or the code of no worker has the schedule any more.
     /// [Remove](crate::Schedules::remove) what was removed from the code.
     pub fn is_orphaned(&self) -> bool {
-        let now_ms = i64::try_from(self.now_ms).unwrap_or(i64::MAX);
-        self.next.is_some_and(|next| now_ms - next.timestamp_millis() > ORPHANED_AFTER_MS)
+        let due_ms = self.next.and_then(|next| u64::try_from(next.timestamp_millis()).ok());
+        due_ms.is_some_and(|due_ms| self.now_ms.saturating_sub(due_ms) > ORPHANED_AFTER_MS)
     }
 }
 
@@ -148,7 +148,14 @@ impl ScheduleTick {
             Some(what) => (true, what),
             None => (false, rest),
         };
-        let id = |stored| TaskId::from_stored(queue.clone(), stored).ok();
+        // A schedule that has moved takes its history along: `<id>@<the queue of that task>`.
+        let id = |stored: &str| {
+            let (stored, queue) = match stored.split_once('@') {
+                Some((stored, other)) => (stored, QueueName::new(other).ok()?),
+                None => (stored, queue.clone()),
+            };
+            TaskId::from_stored(queue, stored).ok()
+        };
         let outcome = match what {
             "overlap" => TickOutcome::Overlap,
             "missed" => TickOutcome::Missed,
@@ -245,7 +252,11 @@ mod tests {
         let outcome = |what: &str| read(&format!("60000 60012 0 {what}")).map(|tick| tick.outcome);
         assert_eq!(outcome("overlap"), Some(TickOutcome::Overlap));
         assert_eq!(outcome("missed"), Some(TickOutcome::Missed));
-        assert_eq!(outcome(&format!("={}", id.stored())), Some(TickOutcome::Duplicate(id)));
+        assert_eq!(outcome(&format!("={}", id.stored())), Some(TickOutcome::Duplicate(id.clone())));
+        let moved = TaskId::of(QueueName::new("old.mail").unwrap(), id.uuid());
+        let entry = format!("{}@old.mail", moved.stored());
+        assert_eq!(outcome(&entry), Some(TickOutcome::Submitted(moved.clone())));
+        assert_eq!(outcome(&format!("={entry}")), Some(TickOutcome::Duplicate(moved)));
         assert_eq!(outcome("what"), None);
         assert_eq!(read("60000 x 0 missed"), None);
     }

@@ -45,6 +45,9 @@ fn a_schedule_that_makes_no_sense_is_refused_with_the_reason() {
         (Schedule::every("x", Duration::ZERO).call(digest()), "every(…) takes a second to"),
         (Schedule::every("x", an_hour).tz("Asia/Tokyo").call(digest()), "has no local times"),
         (hourly().jitter(25 * an_hour).call(digest()), "a jitter is at most a day"),
+        (hourly().missed(Missed::All).call(digest()), "set the overlap to queue or all"),
+        (hourly().jitter(an_hour).call(digest()), "not shorter than the 3600s between two"),
+        (Schedule::every("x", an_hour).jitter(2 * an_hour).call(digest()), "not shorter than"),
         (hourly(), "name the task with .call(…)"),
         (hourly().call(digest().id(id)), "its call has an id"),
         (hourly().call(digest().due(Due::In(an_hour))), "its call has a due time"),
@@ -53,6 +56,20 @@ fn a_schedule_that_makes_no_sense_is_refused_with_the_reason() {
     ] {
         let text = refusal(schedule);
         assert!(text.contains(problem), "{text}");
+    }
+}
+
+#[test]
+fn what_keeps_its_instants_is_accepted() {
+    let (an_hour, a_second) = (Duration::from_secs(3600), Duration::from_secs(1));
+    for schedule in [
+        hourly().missed(Missed::All).overlap(Overlap::Queue),
+        hourly().missed(Missed::All).overlap(Overlap::All),
+        hourly().jitter(an_hour - a_second),
+        hourly().jitter(an_hour).overlap(Overlap::All),
+        Schedule::cron("x", "0 9 29 2 *").jitter(24 * an_hour),
+    ] {
+        schedule.call(digest()).check().expect("the schedule is valid");
     }
 }
 

@@ -41,6 +41,15 @@ pub(crate) fn check(model: &Model, errors: &mut Errors) {
              the tasks that wait in the handler",
         );
     }
+    if let (Some(missed), true) =
+        (cron.missed.as_ref().filter(|missed| *missed == "All"), cron.skips())
+    {
+        errors.refuse(
+            missed,
+            "`missed = \"all\"` submits many tasks at once, of which `overlap = \"skip\"` (the \
+             default) leaves out all but one: add `overlap = \"queue\"` or `overlap = \"all\"`",
+        );
+    }
     let queues = cron.overlap.as_ref().filter(|overlap| *overlap == "Queue");
     if let (Some(overlap), true) =
         (queues, model.options.lane.is_some() || model.options.gather.is_given)

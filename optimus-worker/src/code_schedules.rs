@@ -1,14 +1,24 @@
 //! The schedules of the worker's own code, and how they are stored: [`CodeSchedules`].
 
-use std::collections::BTreeSet;
-
-use optimus_core::{
-    CheckedSchedule, QueueName, StoredAs,
-    broker::{Broker, BrokerError, DueSchedule, Refusal, Reschedule},
-    is_later_release, log_event, store_schedule,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
 
+use optimus_core::{
+    CheckedSchedule, Moment, QueueName, StoredAs,
+    broker::{Broker, BrokerError, DueSchedule},
+    log_event, store_schedule_at,
+};
+use tokio::time::Instant;
+
 use crate::{served_queue::Served, shared::Shared};
+
+/// How long a schedule that the worker can't read, or that is in another queue, is left alone.
+pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(15);
+/// The most schedules that are left out because the worker can't read them. If there are more, the
+/// others are looked at by chance.
+const UNREAD_MAX: usize = 512;
 
 /// The schedules of the code, by the queues that the worker serves.
 pub(crate) struct CodeSchedules {
@@ -16,8 +26,21 @@ pub(crate) struct CodeSchedules {
     names: Vec<Vec<String>>,
     /// Those that can't be stored, because another schedule has the name.
     refused: BTreeSet<String>,
+    /// Those that another program has in another queue, and when to look there again.
+    elsewhere: BTreeMap<String, Instant>,
+    /// Those of a queue, by its position, that this worker can't read, and when to try again.
+    unread: BTreeMap<(usize, String), Instant>,
+    /// When the worker has first stored its schedules, in ms of Redis' clock.
+    started_ms: Option<u64>,
     /// What was logged, so that it is logged once.
     logged: BTreeSet<String>,
+}
+
+/// Whether the worker stores its schedules for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsStart {
+    Yes,
+    No,
 }
 
 impl CodeSchedules {
@@ -28,7 +51,9 @@ impl CodeSchedules {
                 names[place].push(schedule.name.clone());
             }
         }
-        Self { names, refused: BTreeSet::new(), logged: BTreeSet::new() }
+        let (refused, logged) = (BTreeSet::new(), BTreeSet::new());
+        let (elsewhere, unread) = (BTreeMap::new(), BTreeMap::new());
+        Self { names, refused, elsewhere, unread, started_ms: None, logged }
     }
 
     /// Returns the names of the schedules in the queue at this position.
@@ -36,54 +61,56 @@ impl CodeSchedules {
         &self.names[place]
     }
 
-    /// Stores these schedules of the code, for the queue at this position. No longer ticks those
-    /// that can't be stored.
+    /// Returns what a look is about: the schedules of the code, and those that this worker can't
+    /// read for now.
+    pub(crate) fn look(&mut self, place: usize) -> (Vec<String>, Vec<String>) {
+        let now = Instant::now();
+        self.unread.retain(|_, until| *until > now);
+        let of_place = self.unread.keys().filter(|(at, _)| *at == place);
+        let unread: Vec<String> = of_place.map(|(_, name)| name.clone()).collect();
+        let is_read = |name: &&String| !unread.contains(*name);
+        (self.names[place].iter().filter(is_read).cloned().collect(), unread)
+    }
+
+    /// Returns those of the missing schedules that shall be stored. One that another program has
+    /// in another queue is asked for again after a while.
+    pub(crate) fn wanted(&mut self, missing: Vec<String>) -> Vec<String> {
+        let now = Instant::now();
+        self.elsewhere.retain(|_, until| *until > now);
+        missing.into_iter().filter(|name| !self.elsewhere.contains_key(name)).collect()
+    }
+
+    /// Stores these schedules of the code, for the queue at this position: at the start of the
+    /// worker, and those that are not in the queue later. No longer ticks those that can't be
+    /// stored.
     pub(crate) async fn store(
         &mut self,
         shared: &Shared,
         broker: &Broker,
-        (place, names): (usize, &[String]),
+        (place, names, is_start): (usize, &[String], IsStart),
     ) -> Result<(), BrokerError> {
+        let started_ms = match self.started_ms {
+            Some(started_ms) => started_ms,
+            None => broker.now_ms().await?,
+        };
+        self.started_ms = Some(started_ms);
+        let moment = match is_start {
+            IsStart::Yes => Moment::Start(started_ms),
+            IsStart::No => Moment::Later(started_ms),
+        };
         let of_names = |schedule: &&CheckedSchedule| names.contains(&schedule.name);
-        for schedule in shared.registry.schedules().iter().filter(of_names) {
-            let is_taken = self.leave_other_queues(shared, broker, schedule).await?;
-            let stored_as = if is_taken {
-                StoredAs::IsMadeAtRunTime
-            } else {
-                store_schedule(broker, schedule).await?
-            };
+        let schedules: Vec<_> = shared.registry.schedules().iter().filter(of_names).collect();
+        if !schedules.is_empty() {
+            // Other workers must see the queue before it has a schedule.
+            broker.announce(&shared.queues[place].name).await?;
+        }
+        for schedule in schedules {
+            let stored_as = store_schedule_at(broker, schedule, moment).await?;
             self.note(shared, schedule, stored_as);
         }
         let refused = &self.refused;
         self.names[place].retain(|name| !refused.contains(name));
         Ok(())
-    }
-
-    /// Removes the schedule from queues in which an earlier release has stored it. Returns whether
-    /// a schedule of this name was made at run time there.
-    async fn leave_other_queues(
-        &self,
-        shared: &Shared,
-        broker: &Broker,
-        schedule: &CheckedSchedule,
-    ) -> Result<bool, BrokerError> {
-        let (name, own) = (&*schedule.name, schedule.release.as_deref().unwrap_or_default());
-        for queue in broker.queues_with_schedule(name).await? {
-            if queue == *schedule.submission.id().queue() {
-                continue;
-            }
-            let Some(found) = broker.find_schedule(&queue, name).await? else { continue };
-            let Some(release) = found.release() else { return Ok(true) };
-            if is_later_release(&release, own) {
-                continue;
-            }
-            let remove = (name, found.edition());
-            match broker.reschedule(&queue, remove, Reschedule::Remove).await {
-                Err(problem) if problem.refusal() != Some(Refusal::Stale) => return Err(problem),
-                _ => log_moved(shared, name, queue),
-            }
-        }
-        Ok(false)
     }
 
     fn note(&mut self, shared: &Shared, schedule: &CheckedSchedule, stored_as: StoredAs) {
@@ -94,6 +121,19 @@ impl CodeSchedules {
                 log_event!(log, INFO, schedule = name, release, "stored a schedule of the code");
             }
             StoredAs::Unchanged => {}
+            StoredAs::Moved(queues) => {
+                let queue = queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ");
+                let text = "moved a schedule of the code from this queue to the one of its task";
+                log_event!(log, INFO, queue, schedule = name, release, "{text}");
+            }
+            StoredAs::KeptElsewhere(queue) => {
+                self.elsewhere.insert(name.clone(), Instant::now() + ASK_AGAIN_AFTER);
+                if self.logged.insert(format!("{name} is in {queue}")) {
+                    let text = "a later program has this schedule in another queue, where it stays \
+                                while a worker submits its tasks there";
+                    log_event!(log, WARN, %queue, schedule = name, release, "{text}");
+                }
+            }
             StoredAs::Replaced => {
                 let text = "another content of this schedule was stored under the same release; \
                             the worker that starts last decides: give each release its own version";
@@ -113,19 +153,26 @@ impl CodeSchedules {
         }
     }
 
-    /// Logs that the worker can't read a schedule.
-    pub(crate) fn log_unreadable(
+    /// Leaves out a schedule that this worker can't read, for a while. Returns whether the worker
+    /// remembers that.
+    pub(crate) fn leave_out(
         &mut self,
         shared: &Shared,
-        queue: &Served,
+        (place, queue): (usize, &Served),
         (schedule, why): (&DueSchedule, &String),
-    ) {
+    ) -> bool {
+        let is_remembered = self.unread.len() < UNREAD_MAX;
+        if is_remembered {
+            let until = Instant::now() + ASK_AGAIN_AFTER;
+            self.unread.insert((place, schedule.name.clone()), until);
+        }
         let name = schedule.name.clone();
         if self.logged.insert(format!("{}/{name}: {why}", queue.name)) {
             let (queue, error) = (queue.name.clone(), why.clone());
             let text = "this worker can't read a schedule, and leaves it to others: upgrade it";
             log_event!(shared.log, ERROR, %queue, schedule = name, error, "{text}");
         }
+        is_remembered
     }
 
     /// Logs that a look at the schedules of a queue has failed; a permanent failure only once.
@@ -138,10 +185,4 @@ impl CodeSchedules {
             log_event!(shared.log, ERROR, queue = %name, error = %problem, "{text}");
         }
     }
-}
-
-fn log_moved(shared: &Shared, name: &str, queue: QueueName) {
-    let (log, schedule) = (&shared.log, name.to_owned());
-    let text = "removed a schedule from this queue: its task is in another one now";
-    log_event!(log, INFO, %queue, schedule, "{text}");
 }

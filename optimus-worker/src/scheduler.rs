@@ -9,12 +9,17 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Fire, Plan,
-    broker::{Agenda, Broker, BrokerError, DueSchedule, Refusal, Step, StepKind, Ticked},
-    interval, log_event,
+    broker::{Agenda, Broker, BrokerError, DueSchedule, Look, Refusal, Step, StepKind, Ticked},
+    interval, log_event, settle_schedule,
 };
 use tokio::time::Instant;
 
-use crate::{code_schedules::CodeSchedules, role::Role, served_queue::Served, shared::Shared};
+use crate::{
+    code_schedules::{ASK_AGAIN_AFTER, CodeSchedules, IsStart},
+    role::Role,
+    served_queue::Served,
+    shared::Shared,
+};
 
 /// The workers of a queue look in this time after a schedule is due, each at a random moment, if
 /// they are few.
@@ -81,71 +86,105 @@ impl Scheduler {
         if !self.watches[place].is_stored {
             // A deploy may have changed them.
             let own = self.code.names(place).to_vec();
-            self.code.store(&shared, &self.broker, (place, &own)).await?;
+            self.code.store(&shared, &self.broker, (place, &own, IsStart::Yes)).await?;
             self.watches[place].is_stored = true;
         }
-        let mut first = None;
         for _ in 0..LOOKS_MAX {
-            let agenda = self.broker.agenda(&queue.name, self.code.names(place)).await?;
-            if !agenda.missing.is_empty() {
-                self.code.store(&shared, &self.broker, (place, &agenda.missing)).await?;
+            let (of_code, unread) = self.code.look(place);
+            let random = fastrand::u32(..);
+            let look = Look { of_code: &of_code, unread: &unread, random };
+            let mut agenda = self.broker.agenda(&queue.name, look).await?;
+            let missing = self.code.wanted(std::mem::take(&mut agenda.missing));
+            if !missing.is_empty() {
+                self.code.store(&shared, &self.broker, (place, &missing, IsStart::No)).await?;
                 continue;
             }
-            let looked = self.tick_all(queue, &agenda).await?;
-            first = earlier(first, looked.next_in);
+            let looked = self.tick_all((place, queue), &agenda).await?;
             if !looked.more || shared.shutdown.roles().is_cancelled() {
-                return Ok(Looked { next_in: first, more: false });
+                return Ok(Looked { more: false, ..looked });
             }
             // Another worker may have been faster, so the next time comes from the next look.
-            first = None;
         }
-        Ok(Looked { next_in: first, more: true })
+        Ok(Looked { next_in: None, more: true })
     }
 
-    async fn tick_all(&mut self, queue: &Served, agenda: &Agenda) -> Result<Looked, BrokerError> {
-        let mut looked = Looked { next_in: agenda.next_in, more: false };
+    /// Takes all that is due from instant to instant until the next ones are in the future.
+    async fn tick_all(
+        &mut self,
+        (place, queue): (usize, &Served),
+        agenda: &Agenda,
+    ) -> Result<Looked, BrokerError> {
+        // Some may be due that are not in the agenda.
+        let more = agenda.next_in == Some(Duration::ZERO);
+        let mut looked = Looked { next_in: agenda.next_in, more };
+        let (mut steps, mut is_stuck) = (Vec::new(), true);
         for schedule in &agenda.due {
-            let plan = match (&schedule.timing, schedule.problem()) {
-                (Ok(timing), None) => timing.plan(schedule.due_ms, agenda.now_ms),
-                (Err(why), _) | (_, Some(why)) => {
-                    self.code.log_unreadable(&self.shared, queue, (schedule, why));
-                    continue;
+            match schedule.readable() {
+                Ok(_) if schedule.is_moving => {
+                    settle_schedule(&self.broker, &schedule.name, &queue.name).await?;
+                    (looked.more, is_stuck) = (true, false);
                 }
-            };
-            let after = self.take_steps(queue, schedule, &plan, agenda.now_ms).await?;
-            looked.next_in = earlier(looked.next_in, after.next_in);
-            looked.more |= after.more;
+                Ok(timing) => {
+                    let plan = timing.plan(schedule.due_ms, agenda.now_ms);
+                    steps.extend(steps_of(schedule, &plan));
+                    is_stuck = false;
+                }
+                Err(why) => {
+                    let unread = (schedule, why);
+                    let is_new = self.code.leave_out(&self.shared, (place, queue), unread);
+                    looked.next_in = earlier(looked.next_in, Some(ASK_AGAIN_AFTER));
+                    is_stuck &= !is_new;
+                    looked.more |= is_new;
+                }
+            }
         }
-        Ok(looked)
+        if is_stuck && !agenda.due.is_empty() {
+            // More can't be read than this worker remembers.
+            return Ok(Looked { next_in: Some(AFTER_ERROR), more: false });
+        }
+        let answers = self.broker.tick_all(&queue.name, &steps).await;
+        self.read_answers(queue, &steps, answers, agenda.now_ms).map(|after| Looked {
+            next_in: earlier(looked.next_in, after.next_in),
+            more: looked.more || after.more,
+        })
     }
 
-    /// Takes a schedule from instant to instant until the next one is in the future.
-    async fn take_steps(
+    fn read_answers(
         &self,
         queue: &Served,
-        schedule: &DueSchedule,
-        plan: &Plan,
+        steps: &[(&DueSchedule, Step)],
+        answers: Vec<Result<Ticked, BrokerError>>,
         now_ms: u64,
     ) -> Result<Looked, BrokerError> {
-        let mut due_ms = schedule.due_ms;
-        for (fire, next_ms, kind) in steps_of(plan).take(STEPS_MAX) {
-            let step = Step { due_ms, next_ms, fire, kind };
-            match self.broker.tick(&queue.name, schedule, step).await {
-                Ok(ticked) => self.log(queue, schedule, fire, &ticked),
+        let mut looked = Looked { next_in: None, more: false };
+        let mut refused = "";
+        for (place, ((schedule, step), answer)) in steps.iter().zip(answers).enumerate() {
+            if schedule.name == refused {
+                continue;
+            }
+            let wait = match answer {
+                Ok(ticked) => {
+                    self.log(queue, schedule, step.fire, &ticked);
+                    let next = steps.get(place + 1);
+                    let is_last = next.is_none_or(|(next, _)| next.name != schedule.name);
+                    let wait_ms = step.next_ms.map(|next_ms| next_ms.saturating_sub(now_ms));
+                    wait_ms.filter(|_| is_last).map(Duration::from_millis)
+                }
                 Err(problem) if problem.refusal() == Some(Refusal::Early) => {
                     // The clock of Redis was set back.
-                    return Ok(Looked { next_in: Some(AFTER_ERROR), more: false });
+                    refused = &schedule.name;
+                    Some(AFTER_ERROR)
                 }
                 Err(problem) if problem.refusal() == Some(Refusal::Stale) => {
-                    return Ok(Looked { next_in: None, more: true });
+                    refused = &schedule.name;
+                    Some(Duration::ZERO)
                 }
                 Err(problem) => return Err(problem),
-            }
-            let Some(next_ms) = next_ms else { return Ok(Looked { next_in: None, more: false }) };
-            due_ms = next_ms;
+            };
+            looked.next_in = earlier(looked.next_in, wait);
+            looked.more |= wait == Some(Duration::ZERO);
         }
-        let next_in = Duration::from_millis(due_ms.saturating_sub(now_ms));
-        Ok(Looked { next_in: Some(next_in), more: due_ms <= now_ms })
+        Ok(looked)
     }
 
     fn log(&self, queue: &Served, schedule: &DueSchedule, fire: Fire, ticked: &Ticked) {
@@ -213,13 +252,19 @@ impl Scheduler {
     }
 }
 
-/// Returns the instants of a plan, each with the one after it.
-fn steps_of(plan: &Plan) -> impl Iterator<Item = (Fire, Option<u64>, StepKind)> {
-    let next =
-        |place: usize| plan.fires.get(place + 1).map_or(plan.next_ms, |fire| Some(fire.nominal_ms));
-    let fires = plan.fires.iter().enumerate();
-    let submitted = fires.map(move |(place, fire)| (*fire, next(place), StepKind::Submit));
-    submitted.chain(plan.left_out.map(|fire| (fire, plan.next_ms, StepKind::LeaveOut)))
+/// Returns the steps of a schedule through the instants of a plan, each to the next.
+fn steps_of<'a>(schedule: &'a DueSchedule, plan: &Plan) -> Vec<(&'a DueSchedule, Step)> {
+    let submitted = plan.fires.iter().map(|fire| (*fire, StepKind::Submit));
+    let fires: Vec<_> =
+        submitted.chain(plan.left_out.map(|fire| (fire, StepKind::LeaveOut))).collect();
+    let mut due_ms = schedule.due_ms;
+    let step_at = |(place, (fire, kind)): (usize, &(Fire, StepKind))| {
+        let next_ms = fires.get(place + 1).map_or(plan.next_ms, |(next, _)| Some(next.nominal_ms));
+        let step = Step { due_ms, next_ms, fire: *fire, kind: *kind };
+        due_ms = next_ms.unwrap_or(due_ms);
+        (schedule, step)
+    };
+    fires.iter().enumerate().take(STEPS_MAX).map(step_at).collect()
 }
 
 fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {

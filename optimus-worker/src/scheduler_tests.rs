@@ -70,13 +70,22 @@ fn the_workers_of_a_queue_look_twenty_times_a_second_together() {
     assert!((45..=50).contains(&most(1_000).as_secs()));
 }
 
-#[test]
-fn each_step_leads_to_the_instant_of_the_next() {
+#[tokio::test]
+async fn each_step_leads_to_the_instant_of_the_next() {
+    let (client, shared) = idle_worker("scheduler-steps").await;
+    put(&client, "soon", Duration::from_secs(1)).await;
+    let queue = &shared.queues[0].name;
+    let stored = client.broker().find_schedule(queue, "soon").await.unwrap().unwrap();
+    let mut schedule = stored.due();
+    schedule.due_ms = 1;
     let fire = |nominal_ms| Fire { nominal_ms, missed: 0 };
     let plan = Plan { fires: vec![fire(1), fire(2)], left_out: None, next_ms: Some(3) };
-    let steps: Vec<_> = steps_of(&plan).map(|(fire, next, _)| (fire.nominal_ms, next)).collect();
+    let steps = steps_of(&schedule, &plan);
+    let steps: Vec<_> = steps.iter().map(|(_, step)| (step.due_ms, step.next_ms)).collect();
     assert_eq!(steps, [(1, Some(2)), (2, Some(3))]);
     let missed = Plan { fires: Vec::new(), left_out: Some(fire(2)), next_ms: None };
-    let steps: Vec<_> = steps_of(&missed).collect();
-    assert_eq!(steps, [(fire(2), None, StepKind::LeaveOut)]);
+    let steps = steps_of(&schedule, &missed);
+    let (_, step) = steps[0];
+    assert_eq!((steps.len(), step.due_ms, step.next_ms), (1, 1, None));
+    assert_eq!((step.fire, step.kind), (fire(2), StepKind::LeaveOut));
 }

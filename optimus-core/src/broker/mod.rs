@@ -81,7 +81,10 @@ pub use self::{
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
     roster::{Hold, Holding, RosterSeen},
     run_wait::{NextRun, RunWait},
-    schedule::{AGENDA_MAX, Agenda, DueSchedule, NewSchedule, Reschedule, Step, StepKind, Ticked},
+    schedule::{
+        AGENDA_MAX, Agenda, DueSchedule, Look, NewSchedule, Reschedule, Step, StepKind, Taken,
+        Ticked,
+    },
     schedule_read::StoredSchedule,
     script_call::ScriptCall,
     script_refusal::Refusal,

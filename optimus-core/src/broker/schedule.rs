@@ -15,8 +15,23 @@ use crate::{
 /// How many schedules one look returns.
 pub const AGENDA_MAX: usize = 32;
 
+/// The most steps that are sent together, and the bytes of tasks after which no more are added.
+const STEPS_MAX: usize = 64;
+const STEP_BYTES_MAX: usize = 1024 * 1024;
+
 /// The score of a schedule that is never due.
 const NEVER: &str = "inf";
+
+/// Which schedules a look is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look<'a> {
+    /// The names of the caller's own code.
+    pub of_code: &'a [String],
+    /// The names of schedules that the caller can't read, and leaves out.
+    pub unread: &'a [String],
+    /// A random number. If more are due than one look returns, it decides which.
+    pub random: u32,
+}
 
 /// What is due in a queue.
 pub struct Agenda {
@@ -38,6 +53,8 @@ pub struct DueSchedule {
     /// Since when it is due, in ms.
     pub due_ms: u64,
     pub(crate) edition: u64,
+    /// Whether it moves from queue to queue, so that it has no instants yet.
+    pub is_moving: bool,
     /// When it is due, or why this program can't read that.
     pub timing: Result<Timing, String>,
     /// The task, or why this program can't read it.
@@ -45,9 +62,12 @@ pub struct DueSchedule {
 }
 
 impl DueSchedule {
-    /// Returns why this program can't read the task.
-    pub fn problem(&self) -> Option<&String> {
-        self.task.as_ref().err()
+    /// Returns when it is due.
+    ///
+    /// # Errors
+    /// Says why this program can't read it.
+    pub fn readable(&self) -> Result<&Timing, &String> {
+        self.task.as_ref().and(self.timing.as_ref())
     }
 }
 
@@ -103,6 +123,25 @@ pub struct NewSchedule<'a> {
     pub record: &'a [u8],
     /// The payload, if it is apart from the record; else empty.
     pub blob: &'a [u8],
+    /// Of several queues that have a schedule of this name, the highest number keeps it.
+    pub number: u64,
+    /// When the program of the release has started, in ms; 0 if it was made at run time.
+    pub started_ms: u64,
+}
+
+/// What a schedule takes along to another queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Since when and by whom it is paused, as stored; empty if it is not.
+    pub paused: String,
+    /// When it is due; `None` if never.
+    pub due_ms: Option<u64>,
+    /// Its latest instant.
+    pub last_ms: Option<u64>,
+    /// When it was made first.
+    pub made_ms: u64,
+    /// The entries of its history, as stored, the latest first.
+    pub history: Vec<String>,
 }
 
 /// What `reschedule` does to a schedule.
@@ -114,6 +153,12 @@ pub enum Reschedule<'a> {
     Resume(Option<u64>),
     /// Removes it.
     Remove,
+    /// Marks it as moving: it has no instants until it is settled.
+    Move,
+    /// Gives it what it had in another queue.
+    Take(&'a Taken),
+    /// Ends a move.
+    Settle,
 }
 
 impl Broker {
@@ -132,34 +177,44 @@ impl Broker {
             .arg(new.timing);
         call.push_bytes(new.record);
         call.push_bytes(new.blob);
-        self.run(call).await.map(drop)
+        self.run(call.arg(new.number).arg(new.started_ms)).await.map(drop)
     }
 
-    /// Pauses, resumes or removes a schedule, unless it has changed since the caller has read it.
+    /// Pauses, resumes, moves or removes a schedule, unless it has changed since the caller read
+    /// it.
     pub async fn reschedule(
         &self,
         queue: &QueueName,
         (name, edition): (&str, u64),
         act: Reschedule<'_>,
     ) -> Result<(), BrokerError> {
-        let (act, by) = match act {
+        let (by_act, by) = match act {
             Reschedule::Pause(by) => ("pause".to_owned(), by),
             Reschedule::Resume(due_ms) => (due_word(due_ms), ""),
             Reschedule::Remove => ("remove".to_owned(), ""),
+            Reschedule::Move => ("move".to_owned(), ""),
+            Reschedule::Take(taken) => ("take".to_owned(), &*taken.paused),
+            Reschedule::Settle => ("settle".to_owned(), ""),
         };
         let call = self.call(&scripts::RESCHEDULE, queue, name).arg(name).arg(edition);
-        self.run(call.arg(act).arg(by)).await.map(drop)
+        let mut call = call.arg(by_act).arg(by);
+        if let Reschedule::Take(taken) = act {
+            call.push(due_word(taken.due_ms));
+            call.push(taken.last_ms.map_or_else(String::new, |ms| ms.to_string()));
+            call.push(taken.made_ms);
+            for entry in &taken.history {
+                call.push(entry);
+            }
+        }
+        self.run(call).await.map(drop)
     }
 
-    /// Reads what is due in a queue: of the schedules that were made at run time, and of these
-    /// schedules of code.
-    pub async fn agenda(
-        &self,
-        queue: &QueueName,
-        of_code: &[String],
-    ) -> Result<Agenda, BrokerError> {
-        let mut call = self.call(&scripts::AGENDA, queue, "").arg(AGENDA_MAX);
-        for name in of_code {
+    /// Reads what is due in a queue: of the schedules that were made at run time, and of those of
+    /// the caller's code.
+    pub async fn agenda(&self, queue: &QueueName, look: Look<'_>) -> Result<Agenda, BrokerError> {
+        let call = self.call(&scripts::AGENDA, queue, "").arg(AGENDA_MAX).arg(look.random);
+        let mut call = call.arg(look.unread.len());
+        for name in look.unread.iter().chain(look.of_code) {
             call.push(name);
         }
         Self::read_agenda(self.run_read(call).await?)
@@ -168,7 +223,7 @@ impl Broker {
     /// Reads the answer to [`agenda`](Self::agenda).
     pub fn read_agenda(mut reply: Reply) -> Result<Agenda, BrokerError> {
         let (now_ms, next_in, missing) = (reply.number()?, reply.wait()?, reply.texts()?);
-        let due = reply.list()?.chunks_exact(6).map(due_schedule).collect::<Result<_, _>>()?;
+        let due = reply.list()?.chunks_exact(7).map(due_schedule).collect::<Result<_, _>>()?;
         Ok(Agenda { now_ms, next_in, missing, due })
     }
 
@@ -179,6 +234,48 @@ impl Broker {
         schedule: &DueSchedule,
         step: Step,
     ) -> Result<Ticked, BrokerError> {
+        self.tick_all(queue, &[(schedule, step)]).await.pop().expect("an answer for each step")
+    }
+
+    /// Takes these steps in their order, many in one exchange. A step whose schedule is not where
+    /// the step begins is refused; so are all steps of a schedule after one that was refused.
+    pub async fn tick_all(
+        &self,
+        queue: &QueueName,
+        steps: &[(&DueSchedule, Step)],
+    ) -> Vec<Result<Ticked, BrokerError>> {
+        let mut answers = Vec::with_capacity(steps.len());
+        let (mut calls, mut ids, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (place, (schedule, step)) in steps.iter().enumerate() {
+            match self.step_call(queue, schedule, *step) {
+                Ok((call, id)) => {
+                    calls.push(call);
+                    ids.push(id);
+                }
+                Err(problem) => {
+                    answers.push(Err(problem));
+                    return answers;
+                }
+            }
+            bytes += schedule.task.as_ref().map_or(0, |task| task.record.len() + task.blob.len());
+            let is_full = calls.len() == STEPS_MAX || bytes >= STEP_BYTES_MAX;
+            if is_full || place + 1 == steps.len() {
+                let replies = self.run_all(std::mem::take(&mut calls)).await;
+                for (reply, id) in replies.into_iter().zip(ids.drain(..)) {
+                    answers.push(reply.and_then(|reply| ticked(queue, reply, id)));
+                }
+                bytes = 0;
+            }
+        }
+        answers
+    }
+
+    fn step_call(
+        &self,
+        queue: &QueueName,
+        schedule: &DueSchedule,
+        step: Step,
+    ) -> Result<(ScriptCall, Option<TaskId>), BrokerError> {
         let id = match step.kind {
             StepKind::Submit => {
                 Some(tick_id(&self.namespace, queue, &schedule.name, step.fire.nominal_ms))
@@ -187,7 +284,7 @@ impl Broker {
         };
         let expected = step.due_ms.to_string();
         let turn = (&*expected, &*due_word(step.next_ms), step.fire);
-        self.run_tick(queue, schedule, turn, id).await
+        Ok((self.tick_call(queue, schedule, turn, id.as_ref())?, id))
     }
 
     /// Submits a task of a schedule now, out of turn, under this id.
@@ -199,26 +296,8 @@ impl Broker {
     ) -> Result<Ticked, BrokerError> {
         let fire = Fire { nominal_ms: now_ms, missed: 0 };
         let queue = id.queue().clone();
-        self.run_tick(&queue, schedule, ("", "", fire), Some(id)).await
-    }
-
-    async fn run_tick(
-        &self,
-        queue: &QueueName,
-        schedule: &DueSchedule,
-        (expected, following, fire): (&str, &str, Fire),
-        id: Option<TaskId>,
-    ) -> Result<Ticked, BrokerError> {
-        let call = self.tick_call(queue, schedule, (expected, following, fire), id.as_ref())?;
-        let what = self.run(call).await?.text()?;
-        Ok(match (&*what, id) {
-            ("overlap", _) => Ticked::Overlap,
-            ("missed", _) => Ticked::Missed,
-            ("stored", Some(id)) => Ticked::Stored(id),
-            (owner, _) => Ticked::Duplicate(
-                TaskId::from_stored(queue.clone(), owner).map_err(|_| unexpected("tick", owner))?,
-            ),
-        })
+        let call = self.tick_call(&queue, schedule, ("", "", fire), Some(&id))?;
+        ticked(&queue, self.run(call).await?, Some(id))
     }
 
     fn tick_call(
@@ -266,6 +345,18 @@ impl Broker {
     }
 }
 
+fn ticked(queue: &QueueName, mut reply: Reply, id: Option<TaskId>) -> Result<Ticked, BrokerError> {
+    let what = reply.text()?;
+    Ok(match (&*what, id) {
+        ("overlap", _) => Ticked::Overlap,
+        ("missed", _) => Ticked::Missed,
+        ("stored", Some(id)) => Ticked::Stored(id),
+        (owner, _) => Ticked::Duplicate(
+            TaskId::from_stored(queue.clone(), owner).map_err(|_| unexpected("tick", owner))?,
+        ),
+    })
+}
+
 fn due_schedule(row: &[Vec<u8>]) -> Result<DueSchedule, BrokerError> {
     let text = |at: usize| String::from_utf8_lossy(&row[at]).into_owned();
     let number = |at: usize| text(at).parse().map_err(|_| unexpected("agenda", &text(at)));
@@ -275,6 +366,7 @@ fn due_schedule(row: &[Vec<u8>]) -> Result<DueSchedule, BrokerError> {
         edition: number(2)?,
         timing: Timing::read(&text(3)),
         task: ScheduledTask::read(row[4].clone(), row[5].clone()).map_err(|why| why.to_string()),
+        is_moving: !row[6].is_empty(),
     })
 }
 

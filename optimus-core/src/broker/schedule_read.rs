@@ -13,10 +13,15 @@ use crate::{
     id::{QueueName, TaskId},
     platform::instant,
     record::{RecordError, TaskRecord},
-    schedule_details::{ScheduleCursor, ScheduleDetails, SchedulePace, ScheduleTick},
+    schedule_details::{
+        ORPHANED_AFTER_MS, ScheduleCursor, ScheduleDetails, SchedulePace, ScheduleTick,
+    },
     scheduled_task::ScheduledTask,
     timing::Timing,
 };
+
+/// How often the queues of a name are read, if it moves meanwhile.
+const LOOKS_MAX: usize = 4;
 
 /// A stored schedule.
 #[derive(Debug, Clone)]
@@ -58,6 +63,37 @@ impl StoredSchedule {
         Some(self.text("release")).filter(|release| !release.is_empty())
     }
 
+    /// Returns the number of the schedule. Of several queues that have one of this name, the one
+    /// with the highest number keeps it.
+    pub fn number_of_name(&self) -> u64 {
+        self.number("number").unwrap_or_default()
+    }
+
+    /// Returns when the program whose code has it has started, in ms.
+    pub fn started_ms(&self) -> u64 {
+        self.number("started").unwrap_or_default()
+    }
+
+    /// Returns whether it moves from queue to queue, so that it has no instants yet.
+    pub fn is_moving(&self) -> bool {
+        self.fields.contains_key("moving")
+    }
+
+    /// Returns whether it is due since more than a minute, and nobody ticks it.
+    pub fn is_orphaned(&self) -> bool {
+        self.due_ms.is_some_and(|due_ms| self.now_ms.saturating_sub(due_ms) > ORPHANED_AFTER_MS)
+    }
+
+    /// Returns when it was made, in ms.
+    pub(crate) fn made_ms(&self) -> u64 {
+        self.number("made").unwrap_or_default()
+    }
+
+    /// Returns since when and by whom it is paused, as stored; empty if it is not.
+    pub(crate) fn paused(&self) -> String {
+        self.text("paused")
+    }
+
     /// Returns the latest instant, in ms.
     pub fn last_ms(&self) -> Option<u64> {
         self.number("last")
@@ -87,6 +123,7 @@ impl StoredSchedule {
             name: self.name.clone(),
             due_ms: self.due_ms.unwrap_or_default(),
             edition: self.edition(),
+            is_moving: self.is_moving(),
             timing: self.timing(),
             task: task.map_err(|why| why.to_string()),
         }
@@ -135,6 +172,32 @@ impl Broker {
     ) -> Result<Option<StoredSchedule>, BrokerError> {
         let now_ms = self.now_ms().await?;
         Ok(self.schedules_at(queue, now_ms, &[name.to_owned()]).await?.pop())
+    }
+
+    /// Reads the schedules of this name in all queues of this namespace, and in this one, which may
+    /// be unknown yet. The first one is the one that keeps the name.
+    pub async fn find_schedules(
+        &self,
+        name: &str,
+        own: Option<&QueueName>,
+    ) -> Result<Vec<StoredSchedule>, BrokerError> {
+        let mut found = Vec::new();
+        for _ in 0..LOOKS_MAX {
+            let mut queues = self.queues_with_schedule(name).await?;
+            let known = queues.len();
+            queues.extend(own.filter(|own| !queues.contains(own)).cloned());
+            found.clear();
+            for queue in &queues {
+                found.extend(self.find_schedule(queue, name).await?);
+            }
+            // If fewer are left, it has moved meanwhile, perhaps to a queue that was not read.
+            if found.len() >= known {
+                break;
+            }
+        }
+        let rank = |one: &StoredSchedule| (one.number_of_name(), one.queue.to_string());
+        found.sort_by_key(|one| std::cmp::Reverse(rank(one)));
+        Ok(found)
     }
 
     /// Returns the queues of this namespace that have a schedule of this name.
@@ -251,9 +314,18 @@ impl Broker {
         queue: &QueueName,
         name: &str,
     ) -> Result<Vec<ScheduleTick>, BrokerError> {
-        let range = get(&["LRANGE", &self.keys(queue).ticks(name), "0", "-1"]);
-        let entries = texts("LRANGE", self.read_one(range).await?)?;
+        let entries = self.schedule_history(queue, name).await?;
         Ok(entries.iter().filter_map(|e| ScheduleTick::from_stored(queue, e)).collect())
+    }
+
+    /// Reads the history of a schedule as it is stored.
+    pub(crate) async fn schedule_history(
+        &self,
+        queue: &QueueName,
+        name: &str,
+    ) -> Result<Vec<String>, BrokerError> {
+        let range = get(&["LRANGE", &self.keys(queue).ticks(name), "0", "-1"]);
+        texts("LRANGE", self.read_one(range).await?)
     }
 }
 

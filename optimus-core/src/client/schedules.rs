@@ -10,6 +10,7 @@ use crate::{
     platform,
     schedule::Schedule,
     schedule_details::{ScheduleCursor, ScheduleDetails, SchedulePage, ScheduleTick},
+    settle_schedule::settle_schedule,
     store_schedule::{READS_MAX, StoredAs, store_schedule},
     task_page::PAGE_MAX,
 };
@@ -65,23 +66,13 @@ impl Schedules {
         let inner = &self.0.0;
         schedule.submission.check(inner.payload_limit, platform::now_ms())?;
         let (name, queue) = (&*schedule.name, schedule.submission.id().queue().clone());
-        let elsewhere = inner.broker.queues_with_schedule(name).await?;
-        let elsewhere: Vec<_> = elsewhere.into_iter().filter(|other| *other != queue).collect();
-        for other in &elsewhere {
-            let found = inner.broker.find_schedule(other, name).await?;
-            if found.is_some_and(|found| found.release().is_some()) {
-                return Err(is_of_code(name));
-            }
-        }
+        // Before, so that others see it; and again, because an unused queue may be retired.
+        inner.broker.announce(&queue).await?;
         let stored_as = store_schedule(&inner.broker, &schedule).await?;
         if stored_as == StoredAs::IsOfCode {
             return Err(is_of_code(name));
         }
-        inner.broker.announce(&queue).await?;
-        for other in elsewhere {
-            self.change(&other, name, |_| Some(Reschedule::Remove)).await?;
-        }
-        Ok(())
+        Ok(inner.broker.announce(&queue).await?)
     }
 
     /// Reads a schedule; `None` if there is none of this name.
@@ -89,13 +80,9 @@ impl Schedules {
     /// # Errors
     /// [`Error::is_unavailable`]. So do all methods here that read.
     pub async fn get(&self, name: &str) -> Result<Option<ScheduleDetails>, Error> {
-        for queue in self.queues_of(name).await? {
-            let found = self.0.0.broker.find_schedule(&queue, name).await?;
-            if let Some(details) = found.as_ref().and_then(StoredSchedule::details) {
-                return Ok(Some(details));
-            }
-        }
-        Ok(None)
+        check_name(name)?;
+        let found = self.0.0.broker.find_schedules(name, None).await?;
+        Ok(found.iter().find_map(StoredSchedule::details))
     }
 
     /// Reads the schedules of a queue, at most `limit` (and [`PAGE_MAX`]), starting at `after`,
@@ -135,9 +122,12 @@ impl Schedules {
     /// changes. `by` says who pauses it. Returns whether there is such a schedule.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if `by` has a line break; [`Error::is_unavailable`];
+    /// [`Error::is_invalid`] if `by` is empty or has a line break; [`Error::is_unavailable`];
     /// [`Error::is_unknown_outcome`], which is safe to repeat. So do all methods here that change.
     pub async fn pause(&self, name: &str, by: &str) -> Result<bool, Error> {
+        if by.trim().is_empty() {
+            return Err(Error::invalid("say who pauses the schedule, such as \"ann\""));
+        }
         if by.contains(['\n', '\r']) {
             return Err(Error::invalid(format!("{by:?}: a name has no line break")));
         }
@@ -179,9 +169,15 @@ impl Schedules {
     /// second task.
     pub async fn run_now(&self, name: &str) -> Result<Option<TaskId>, Error> {
         let broker = &self.0.0.broker;
-        let Some(queue) = self.queues_of(name).await?.into_iter().next() else { return Ok(None) };
+        check_name(name)?;
         for _ in 0..READS_MAX {
-            let Some(found) = broker.find_schedule(&queue, name).await? else { return Ok(None) };
+            let found = broker.find_schedules(name, None).await?;
+            let Some(found) = found.first() else { return Ok(None) };
+            let queue = found.queue();
+            if found.is_moving() {
+                settle_schedule(broker, name, queue).await?;
+                continue;
+            }
             let id = TaskId::new(queue.clone());
             match broker.tick_now(&found.due(), found.now_ms, id.clone()).await {
                 Ok(Ticked::Duplicate(owner)) => return Ok(Some(owner)),
@@ -197,8 +193,7 @@ impl Schedules {
     }
 
     async fn queues_of(&self, name: &str) -> Result<Vec<QueueName>, Error> {
-        crate::id::validate_name(name)
-            .map_err(|problem| Error::invalid(format!("the schedule {name:?}: {problem}")))?;
+        check_name(name)?;
         Ok(self.0.0.broker.queues_with_schedule(name).await?)
     }
 
@@ -207,11 +202,19 @@ impl Schedules {
         name: &str,
         act: impl Fn(&StoredSchedule) -> Option<Reschedule<'a>>,
     ) -> Result<bool, Error> {
-        let queues = self.queues_of(name).await?;
-        for queue in &queues {
-            self.change(queue, name, &act).await?;
+        let mut changed: Vec<QueueName> = Vec::new();
+        // The schedule may move meanwhile.
+        for _ in 0..READS_MAX {
+            let queues = self.queues_of(name).await?;
+            if queues.iter().all(|queue| changed.contains(queue)) {
+                break;
+            }
+            for queue in queues {
+                self.change(&queue, name, &act).await?;
+                changed.push(queue);
+            }
         }
-        Ok(!queues.is_empty())
+        Ok(!changed.is_empty())
     }
 
     /// Changes a schedule, unless it is as it shall be.
@@ -223,18 +226,25 @@ impl Schedules {
     ) -> Result<(), Error> {
         let broker = &self.0.0.broker;
         for _ in 0..READS_MAX {
-            let found = broker.find_schedule(queue, name).await?;
-            let Some((found, act)) = found.and_then(|found| Some((found.edition(), act(&found)?)))
-            else {
-                return Ok(());
-            };
-            match broker.reschedule(queue, (name, found), act).await {
+            let Some(found) = broker.find_schedule(queue, name).await? else { return Ok(()) };
+            if found.is_moving() {
+                // What it has now is not yet in the queue that keeps it.
+                settle_schedule(broker, name, queue).await?;
+                continue;
+            }
+            let Some(act) = act(&found) else { return Ok(()) };
+            match broker.reschedule(queue, (name, found.edition()), act).await {
                 Err(problem) if problem.refusal() == Some(Refusal::Stale) => {}
                 answer => return Ok(answer?),
             }
         }
         Err(changes_again(name))
     }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    crate::id::validate_name(name)
+        .map_err(|problem| Error::invalid(format!("the schedule {name:?}: {problem}")))
 }
 
 fn is_of_code(name: &str) -> Error {

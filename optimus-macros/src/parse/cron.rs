@@ -90,6 +90,11 @@ pub(crate) fn parse(attr: TokenStream, errors: &mut Errors) -> (Option<Cron>, To
 }
 
 impl Cron {
+    /// Returns whether an instant is left out while the task before has not ended.
+    pub(crate) fn skips(&self) -> bool {
+        self.overlap.as_ref().is_none_or(|overlap| overlap == "Skip")
+    }
+
     fn set(&mut self, name: &Ident, value: &Expr) -> syn::Result<()> {
         match &*name.to_string() {
             "tz" => self.zone = Some(zone(name, value)?),

@@ -26,6 +26,14 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
                 wrong.push(format!("the schedule {name} has no {field}"));
             }
         }
+        for field in ["number", "started"] {
+            if fact(field).is_none_or(|text| text.parse::<u64>().is_err()) {
+                wrong.push(format!("the schedule {name} has no {field}"));
+            }
+        }
+        if fact("moving").is_some_and(|text| text != "1") {
+            wrong.push(format!("the schedule {name} neither moves nor stays"));
+        }
         if fact("paused").is_some() && due != NEVER {
             wrong.push(format!("the schedule {name} is paused and due"));
         }

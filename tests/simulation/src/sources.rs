@@ -16,6 +16,8 @@ use crate::tasks::{Desk, LOSSES_MAX};
 
 /// The name of the schedule in the code of some workers.
 pub const CODED: &str = "coded";
+/// The queue to which release 4 has moved the function of that schedule.
+pub const MOVED: &str = "work1";
 /// The name of the sharded function.
 pub const ROUNDS: &str = "rounds";
 /// How many shards there are at first.
@@ -31,11 +33,11 @@ const REMOVES_AGAIN: Duration = Duration::from_millis(100);
 /// What a worker has in its code in addition to the usual tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sources {
-    /// Nothing.
+    /// No schedule and no sharded function. It runs the tasks that the schedule has submitted.
     #[default]
     Nothing,
     /// A schedule, as this release of the code has it: 1 and 2 with instants every few seconds, 3
-    /// and 4 less often.
+    /// and 4 less often, and 4 in another queue.
     Release(u8),
     /// A sharded function.
     Shards,
@@ -45,7 +47,7 @@ impl Sources {
     /// Adds what the worker has in its code.
     pub(crate) fn add_to(self, builder: WorkerBuilder) -> WorkerBuilder {
         match self {
-            Self::Nothing => builder,
+            Self::Nothing => builder.task_type::<Coded<0>>(),
             Self::Release(1) => builder.task_type::<Coded<1>>(),
             Self::Release(2) => builder.task_type::<Coded<2>>(),
             Self::Release(3) => builder.task_type::<Coded<3>>(),
@@ -64,7 +66,7 @@ pub struct Ticked {
     pub padding: String,
 }
 
-/// A task with a schedule in the code of a program, of this release.
+/// A task with a schedule in the code of a program, of this release; release 0 has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Coded<const RELEASE: u8> {}
 
@@ -86,11 +88,13 @@ impl<const RELEASE: u8> Task for Coded<RELEASE> {
     type Output = ();
 
     fn options() -> TaskOptions {
-        TaskOptions::new().queue(QUEUE).max_losses(LOSSES_MAX)
+        let queue = if RELEASE == 4 { MOVED } else { QUEUE };
+        TaskOptions::new().queue(queue).max_losses(LOSSES_MAX)
     }
 
     fn schedule() -> Option<Schedule> {
         let expression = match RELEASE {
+            0 => return None,
             1 => "*/2 * * * * *",
             2 => "*/3 * * * * *",
             3 => "*/30 * * * * *",

@@ -17,6 +17,8 @@ struct Ticks {
     steps: Vec<Step>,
     /// When each schedule is due.
     due: BTreeMap<Schedule, u64>,
+    /// Those that move to another queue.
+    moving: BTreeSet<Schedule>,
     /// The instants whose task has succeeded.
     ran: BTreeSet<(Schedule, u64)>,
     /// How many calls were refused because another one was faster, or the instant has not come.
@@ -69,10 +71,13 @@ impl TickJournal {
             return None;
         }
         match verb {
+            // One that is new has no instants before it has taken what it had in other queues.
+            "schedule" if !ticks.due.contains_key(&schedule) => {
+                ticks.due.insert(schedule, number(&words[4]));
+                None
+            }
             "schedule" => ticks.set_due(schedule, &words[4]),
-            "reschedule" if words[3] == "remove" => ticks.forget(&schedule),
-            "reschedule" if words[3] == "pause" => ticks.set_due(schedule, "inf"),
-            "reschedule" => ticks.set_due(schedule, &words[3]),
+            "reschedule" => ticks.reschedule(schedule, &words),
             // A run out of turn leaves the instants as they are.
             _ if words[3].is_empty() => None,
             _ => ticks.step(at, schedule, &words, what),
@@ -90,6 +95,7 @@ impl TickJournal {
         ticks.steps.retain(|step| step.at < since);
         // The next step says when the schedule was due.
         ticks.due.clear();
+        ticks.moving.clear();
     }
 
     /// Returns all steps that the store still knows, in their order.
@@ -112,19 +118,39 @@ impl TickJournal {
 }
 
 impl Ticks {
+    fn reschedule(&mut self, schedule: Schedule, words: &[String]) -> Option<String> {
+        match &*words[3] {
+            "move" => {
+                self.moving.insert(schedule);
+                None
+            }
+            "settle" => {
+                self.moving.remove(&schedule);
+                None
+            }
+            "remove" => self.forget(&schedule),
+            "take" => self.set_due(schedule, &words[5]),
+            "pause" => self.set_due(schedule, "inf"),
+            due => self.set_due(schedule, due),
+        }
+    }
+
     /// Returns what is wrong if a change of a schedule makes an instant of the past due.
     fn set_due(&mut self, schedule: Schedule, due: &str) -> Option<String> {
         let due_ms = number(due);
-        let last = self.steps.iter().rfind(|step| step.schedule == schedule);
-        let last = last.map(|step| step.nominal_ms).filter(|last| due_ms <= *last);
+        let steps = self.steps.iter().filter(|step| step.schedule.1 == schedule.1);
+        let last = steps.map(|step| step.nominal_ms).max().filter(|last| due_ms <= *last);
         let wrong = last.map(|last| format!("{schedule:?} is due at {due_ms} again, after {last}"));
         self.due.insert(schedule, due_ms);
         wrong
     }
 
+    /// The instants of a schedule that has moved still count.
     fn forget(&mut self, schedule: &Schedule) -> Option<String> {
         self.due.remove(schedule);
-        self.steps.retain(|step| step.schedule != *schedule);
+        if !self.moving.remove(schedule) {
+            self.steps.retain(|step| step.schedule.1 != schedule.1);
+        }
         None
     }
 
@@ -138,7 +164,8 @@ impl Ticks {
         let (due_ms, next_ms) = (number(&words[3]), number(&words[4]));
         let (nominal_ms, missed) = (number(&words[5]), number(&words[6]));
         let due = self.due.insert(schedule.clone(), next_ms);
-        let mut before = self.steps.iter().filter(|step| step.schedule == schedule);
+        // A name has one schedule, in whichever queue.
+        let mut before = self.steps.iter().filter(|step| step.schedule.1 == schedule.1);
         let wrong = if before.any(|step| step.nominal_ms == nominal_ms) {
             Some(format!("{schedule:?} has the instant {nominal_ms} twice"))
         } else if due.is_some_and(|due| due != due_ms) {
@@ -189,16 +216,20 @@ mod tests {
 
     use super::*;
 
-    fn tick(journal: &TickJournal, nominal: &str, next: &str) -> Option<String> {
+    fn call(journal: &TickJournal, queue: &str, verb: &str, words: &[&str]) -> Option<String> {
         let mut call = cmd("EVALSHA");
-        call.arg("sha").arg(1).arg("{simulation:work:0}:meta");
-        for word in ["", "digest", "1", nominal, next, nominal, "0", "id"] {
+        call.arg("sha").arg(1).arg(format!("{{simulation:{queue}:0}}:meta"));
+        for word in ["", "digest", "1"].iter().chain(words) {
             call.arg(word);
         }
         let answer = Value::Array(
             ["OK", "stored"].map(|word| Value::BulkString(word.as_bytes().to_vec())).to_vec(),
         );
-        journal.observe(7, "tick", &call, &answer)
+        journal.observe(7, verb, &call, &answer)
+    }
+
+    fn tick(journal: &TickJournal, nominal: &str, next: &str) -> Option<String> {
+        call(journal, "work", "tick", &[nominal, next, nominal, "0", "id"])
     }
 
     #[test]
@@ -215,5 +246,20 @@ mod tests {
         journal.lose_since(7);
         assert_eq!(journal.steps(), []);
         assert_eq!(tick(&journal, "20", "30"), None);
+    }
+    #[test]
+    fn an_instant_that_comes_again_in_another_queue_is_wrong() {
+        let journal = TickJournal::default();
+        assert_eq!(tick(&journal, "10", "20"), None);
+        let of = |queue: &str, words: &[&str]| call(&journal, queue, "reschedule", words);
+        assert_eq!(of("work", &["move", ""]), None);
+        assert!(of("other", &["take", "", "10", "10", "1"]).unwrap().contains("due at 10 again"));
+        assert_eq!(of("other", &["take", "", "20", "10", "1"]), None);
+        assert_eq!(of("work", &["remove", ""]), None);
+        assert_eq!(of("other", &["settle", ""]), None);
+        let again = call(&journal, "other", "tick", &["10", "20", "10", "0", "id"]);
+        assert!(again.unwrap().contains("twice"));
+        assert_eq!(of("other", &["remove", ""]), None);
+        assert_eq!(journal.steps(), []);
     }
 }

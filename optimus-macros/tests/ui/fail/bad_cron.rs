@@ -69,6 +69,9 @@ async fn both() {}
 #[optimus::cron("@daily", overlap = "queue", lane = "reports")]
 async fn two_lanes() {}
 
+#[optimus::cron("@hourly", missed = "all")]
+async fn all_and_skip() {}
+
 #[optimus::cron("@daily")]
 struct NoFunction;
 

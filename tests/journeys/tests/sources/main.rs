@@ -5,6 +5,7 @@
 mod common;
 
 mod dispenser;
+mod schedule_moves;
 mod schedules;
 mod shards;
 mod shards_faults;

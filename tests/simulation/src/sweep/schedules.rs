@@ -24,7 +24,8 @@ pub(super) async fn schedules(actor: &Actor) {
     let schedules = actor.user.client.schedules();
     drop(schedules.put(every(NAME, SECOND, Ticked::default().call())).await);
     let slow = Ticked { lasts_ms: 1_200, ..Ticked::default() }.call();
-    drop(schedules.put(every(SLOW, SECOND, slow).overlap(Overlap::Skip)).await);
+    let slow = every(SLOW, SECOND, slow).missed(Missed::RunOnce).overlap(Overlap::Skip);
+    drop(schedules.put(slow).await);
     steps(actor, NAME, 2).await;
     steps(actor, CODED, 1).await;
     let second = Setup { sources: Sources::Release(2), ..Setup::of(1) };
@@ -43,7 +44,9 @@ pub(super) async fn schedules(actor: &Actor) {
     steps(actor, NAME, 1).await;
     let other = actor.world.queues.names()[1].clone();
     let moved = every(NAME, SECOND, Ticked::default().call().queue(other.as_str()));
+    drop(schedules.pause(NAME, "ann").await);
     drop(schedules.put(moved).await);
+    drop(schedules.resume(NAME).await);
     steps(actor, NAME, 1).await;
     for name in [NAME, SLOW] {
         drop(schedules.remove(name).await);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use optimus_core::broker::{Broker, DueSchedule, Step, StepKind};
+use optimus_core::broker::{Broker, DueSchedule, Look, Step, StepKind};
 use optimus_core::{
     Call, Error, Fire, Gate, Lane, Limit, Overlap, QueueName, Schedule, Submission, Submit, Task,
     TaskLimit,
@@ -56,7 +56,8 @@ pub(super) async fn schedules(actor: &Actor) {
     let names = ["code".to_owned(), "missing".to_owned()];
     for _ in 0..3 {
         sleep(SECOND).await;
-        let Ok(agenda) = client.broker().agenda(&queue, &names).await else { continue };
+        let look = Look { of_code: &names, ..Look::default() };
+        let Ok(agenda) = client.broker().agenda(&queue, look).await else { continue };
         for due in &agenda.due {
             take_steps(client.broker(), &queue, due).await;
         }

@@ -87,6 +87,7 @@ mod requeue;
 mod retire;
 mod run_now;
 mod schedule;
+mod schedule_moves;
 mod schedule_race;
 mod schedule_read;
 mod stale;

@@ -128,7 +128,13 @@ async fn what_was_read_before_a_change_is_stale(bench: Bench) {
     let read = found(&bench.at(0), &bench, "report").await.edition();
     store(&bench, 0, cron("5 * * * * *")).await;
     let before = bench.dump().await;
-    for act in [Reschedule::Pause("ann"), Reschedule::Resume(None), Reschedule::Remove] {
+    for act in [
+        Reschedule::Pause("ann"),
+        Reschedule::Resume(None),
+        Reschedule::Remove,
+        Reschedule::Move,
+        Reschedule::Settle,
+    ] {
         let answer = bench.at(0).reschedule(&bench.queue, ("report", read), act).await;
         assert_eq!(refusal(answer), Refusal::Stale, "{act:?}");
     }
@@ -141,6 +147,8 @@ async fn what_was_read_before_a_change_is_stale(bench: Bench) {
             timing: "{}",
             record: b"{}\n",
             blob: b"",
+            number: 0,
+            started_ms: 0,
         };
         assert_eq!(refusal(bench.at(0).schedule(&bench.queue, new).await), Refusal::Stale);
     }

@@ -12,7 +12,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Timelike, Utc};
 use chrono_tz::Tz;
 use optimus_core::{
     Missed, Overlap, QueueName, Schedule, TaskRecord, TickOutcome,
-    broker::{Broker, BrokerError, DueSchedule, Refusal, Step, StepKind, Ticked},
+    broker::{Broker, BrokerError, DueSchedule, Look, Refusal, Step, StepKind, Ticked},
 };
 use optimus_testkit::ZONES;
 use redis::cmd;
@@ -87,7 +87,7 @@ impl Race {
 
     /// Reads what is due, and decides about all steps of one schedule.
     async fn look(&mut self) -> Held {
-        let agenda = self.broker().agenda(&self.bench.queue, &[]).await.unwrap();
+        let agenda = self.broker().agenda(&self.bench.queue, Look::default()).await.unwrap();
         let due = &agenda.due;
         let schedule = due.get(self.random.usize(..due.len().max(1)))?.clone();
         let plan = schedule.timing.as_ref().unwrap().plan(schedule.due_ms, agenda.now_ms);

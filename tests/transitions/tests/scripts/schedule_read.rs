@@ -1,6 +1,11 @@
 //! `agenda`, and the pages of schedules.
 
-use optimus_core::{Schedule, broker::AGENDA_MAX};
+use std::collections::BTreeSet;
+
+use optimus_core::{
+    Schedule,
+    broker::{AGENDA_MAX, Look},
+};
 
 use crate::{
     acts::ms,
@@ -24,7 +29,8 @@ async fn store_code(bench: &Bench, name: &str, secs: u64) {
 
 async fn due(bench: &Bench, at: u64, own: &[&str]) -> (Vec<String>, Option<u64>, Vec<String>) {
     let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
-    let agenda = bench.at(at).agenda(&bench.queue, &own).await.unwrap();
+    let look = Look { of_code: &own, ..Look::default() };
+    let agenda = bench.at(at).agenda(&bench.queue, look).await.unwrap();
     assert_eq!(agenda.now_ms, START + at);
     let names = agenda.due.into_iter().map(|due| due.name).collect();
     (names, agenda.next_in.map(|wait| u64::try_from(wait.as_millis()).unwrap()), agenda.missing)
@@ -54,6 +60,32 @@ async fn an_agenda_is_bounded_and_says_that_more_is_due(bench: Bench) {
     assert_eq!((names.len(), next_in), (5, Some(1_000)));
 }
 
+async fn an_agenda_leaves_out_what_its_caller_cannot_read(bench: Bench) {
+    let all = AGENDA_MAX as u64 + 9;
+    store(&bench, (0..all).map(|n| (format!("s{n}"), 1 + n))).await;
+    let unread: Vec<String> = (0..AGENDA_MAX).map(|n| format!("s{n}")).collect();
+    let look = Look { unread: &unread, ..Look::default() };
+    let agenda = bench.at(30_000).agenda(&bench.queue, look).await.unwrap();
+    assert!(agenda.due.is_empty(), "those that are due can't be read");
+    let next = ms((all - 8) * 1_000 - 30_000);
+    assert_eq!(agenda.next_in, Some(next));
+    let agenda = bench.at(100_000).agenda(&bench.queue, look).await.unwrap();
+    let names: Vec<String> = agenda.due.into_iter().map(|due| due.name).collect();
+    assert_eq!(names, (AGENDA_MAX..AGENDA_MAX + 9).map(|n| format!("s{n}")).collect::<Vec<_>>());
+}
+
+async fn if_many_are_due_the_random_number_decides_which_an_agenda_has(bench: Bench) {
+    store(&bench, (0..AGENDA_MAX as u64 * 2).map(|n| (format!("s{n}"), 1 + n))).await;
+    let (mut seen, most) = (BTreeSet::new(), u32::try_from(AGENDA_MAX).unwrap());
+    for random in [0, 7, most, u32::MAX] {
+        let look = Look { random, ..Look::default() };
+        let agenda = bench.at(100_000).agenda(&bench.queue, look).await.unwrap();
+        assert_eq!((agenda.due.len(), agenda.next_in), (AGENDA_MAX, Some(ms(0))), "{random}");
+        seen.extend(agenda.due.into_iter().map(|due| due.name));
+    }
+    assert_eq!(seen.len(), AGENDA_MAX * 2);
+}
+
 async fn pages_show_each_schedule_once_in_the_order_in_which_they_are_due(bench: Bench) {
     store(&bench, (0..7).map(|n| (format!("r{n}"), 10 + n / 2))).await;
     for n in 0..4 {
@@ -80,5 +112,7 @@ on_both![
     an_agenda_has_what_is_due_and_when_the_next_is,
     schedules_of_code_are_due_only_for_those_who_name_them,
     an_agenda_is_bounded_and_says_that_more_is_due,
+    an_agenda_leaves_out_what_its_caller_cannot_read,
+    if_many_are_due_the_random_number_decides_which_an_agenda_has,
     pages_show_each_schedule_once_in_the_order_in_which_they_are_due,
 ];

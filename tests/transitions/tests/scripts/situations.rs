@@ -162,7 +162,18 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("relay", &["some", "all"]),
     ("reask", &["all"]),
     ("schedule", &["scheduled new", "scheduled change", "scheduled of code"]),
-    ("reschedule", &["scheduled pause", "scheduled resume", "scheduled remove", "scheduled code"]),
+    (
+        "reschedule",
+        &[
+            "scheduled pause",
+            "scheduled resume",
+            "scheduled remove",
+            "scheduled code",
+            "scheduled move",
+            "scheduled take",
+            "scheduled settle",
+        ],
+    ),
     ("agenda", &["scheduled agenda"]),
     (
         "tick",

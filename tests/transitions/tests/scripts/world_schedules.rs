@@ -2,7 +2,7 @@
 
 use optimus_core::{
     CheckedSchedule, Fire, Overlap, Schedule, TaskId,
-    broker::{Broker, BrokerError, Reschedule, Step, StepKind, StoredSchedule},
+    broker::{Broker, BrokerError, Look, Reschedule, Step, StepKind, StoredSchedule, Taken},
     store_schedule,
 };
 
@@ -39,6 +39,7 @@ fn name_in(situation: &str) -> &str {
         "scheduled every option" => "rich",
         "scheduled overlap" => "overlaps",
         "scheduled resume" => "paused",
+        "scheduled settle" => "moves",
         _ => "plain",
     }
 }
@@ -74,6 +75,10 @@ impl World {
         for schedule in [plain("plain"), plain("paused"), plain("overlaps"), code, rich] {
             put(&broker, schedule).await;
         }
+        put(&broker, plain("moves")).await;
+        let moves = found(&broker, bench, "moves").await;
+        let start = ("moves", moves.edition());
+        broker.reschedule(&bench.queue, start, Reschedule::Move).await.expect("it is known");
         let paused = found(&broker, bench, "paused").await;
         let pause = ("paused", paused.edition());
         broker
@@ -108,10 +113,23 @@ impl World {
                 store_schedule(&broker, &later.expect("it is valid")).await.map(drop)
             }
             "schedule" => store_schedule(&broker, &plain(name)).await.map(drop),
-            "agenda" => broker.agenda(queue, &["code".to_owned()]).await.map(drop),
+            "agenda" => {
+                let of_code = ["code".to_owned()];
+                broker.agenda(queue, Look { of_code: &of_code, ..Look::default() }).await.map(drop)
+            }
             "reschedule" => {
                 let Some(stored) = broker.find_schedule(queue, name).await? else { return Ok(()) };
+                let taken = Taken {
+                    paused: format!("{START} ann"),
+                    last_ms: Some(START),
+                    made_ms: START,
+                    history: vec![format!("{START} {START} 0 missed")],
+                    ..Taken::default()
+                };
                 let act = match situation {
+                    "scheduled move" => Reschedule::Move,
+                    "scheduled take" => Reschedule::Take(&taken),
+                    "scheduled settle" => Reschedule::Settle,
                     "scheduled pause" | "scheduled code" => Reschedule::Pause("ann"),
                     "scheduled resume" => Reschedule::Resume(Some(START + NOW + 5)),
                     _ => Reschedule::Remove,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use optimus_core::{
     Fire, Schedule, TaskId, TickOutcome, WorkerId,
     broker::{
-        BrokerError, DueSchedule, FailureOutcome, Refusal, Reschedule, Step as Tick, StepKind,
-        Ticked,
+        BrokerError, DueSchedule, FailureOutcome, Look, Refusal, Reschedule, Step as Tick,
+        StepKind, Ticked,
     },
     store_schedule,
 };
@@ -117,7 +117,8 @@ impl Run<'_> {
 
     async fn look(&mut self, (caller, nth): (usize, usize), what: &str) {
         let names = OF_CODE.map(str::to_owned);
-        let agenda = self.bench.at(self.now).agenda(&self.bench.queue, &names).await;
+        let look = Look { of_code: &names, ..Look::default() };
+        let agenda = self.bench.at(self.now).agenda(&self.bench.queue, look).await;
         let agenda = agenda.expect("what is due is read");
         let due = agenda.due.iter().map(|due| (due.name.clone(), due.due_ms));
         let due: Vec<(String, u64)> = due.collect();

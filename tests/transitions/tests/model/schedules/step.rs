@@ -83,10 +83,14 @@ fn release(chance: &mut fastrand::Rng, name: &str) -> Option<&'static str> {
 }
 
 fn content(chance: &mut fastrand::Rng) -> Content {
+    let missed = [Missed::Skip, Missed::RunOnce, Missed::All][chance.usize(..3)];
     Content {
         every_ms: EVERY_MS[chance.usize(..EVERY_MS.len())],
-        missed: [Missed::Skip, Missed::RunOnce, Missed::All][chance.usize(..3)],
-        overlap: [Overlap::Skip, Overlap::All][chance.usize(..2)],
+        missed,
+        overlap: match missed {
+            Missed::All => Overlap::All,
+            _ => [Overlap::Skip, Overlap::All][chance.usize(..2)],
+        },
         is_unique: chance.u8(..4) == 0,
     }
 }
