@@ -29,10 +29,12 @@ mod remove_group;
 mod schedules;
 mod shards_handle;
 mod siblings;
+mod source_handle;
 mod stuck_member;
 mod submit_all;
 mod submit_batches;
 mod submit_flow;
+mod submit_found;
 mod submit_layers;
 mod submit_log;
 mod submit_members;
@@ -59,6 +61,8 @@ pub use self::{
     rebuild::Rebuild,
     schedules::Schedules,
     shards_handle::ShardsHandle,
+    source_handle::SourceHandle,
+    submit_found::FoundEnd,
     task_handle::TaskHandle,
 };
 use self::{

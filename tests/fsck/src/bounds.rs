@@ -77,6 +77,8 @@ const NAMES: [&str; 82] = [
     "positions",
     "failures",
     "aside",
+    "control",
+    "scans",
     "dispenser",
     "pool",
     "assignees",

@@ -135,7 +135,7 @@ const OF_A_CLOCK_SET_BACK: [&str; 3] = [
 
 /// Scripts that no scene runs: those of schedules, of rosters and of dispensers. Their own tests
 /// make each call, but no call of them fails here.
-const IN_NO_SCENE: [&str; 17] = [
+const IN_NO_SCENE: [&str; 19] = [
     "agenda",
     "checkpoint",
     "demote",
@@ -149,7 +149,9 @@ const IN_NO_SCENE: [&str; 17] = [
     "hold",
     "recount",
     "reschedule",
+    "rescan",
     "schedule",
+    "survey",
     "suspend",
     "tick",
     "yield",
