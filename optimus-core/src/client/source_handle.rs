@@ -63,11 +63,12 @@ impl SourceHandle {
 
     /// Stops the source: each holder ends its page and gives its slices back, within a heartbeat.
     /// Tasks that are in their queue still run. Returns whether it was not paused before.
+    /// A source that no worker has served yet can be paused, too.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] for a name that can't exist, and if no worker has ever served the
-    /// source; [`Error::is_unavailable`]; [`Error::is_unknown_outcome`] if the request was sent
-    /// twice and not answered, which is safe to repeat. These are the errors of all methods here.
+    /// [`Error::is_invalid`] for a name that can't exist; [`Error::is_unavailable`];
+    /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
+    /// to repeat. These are the errors of all methods here.
     pub async fn pause(&self) -> Result<bool, Error> {
         let broker = &self.client.0.broker;
         let done = broker.suspend(&self.roster()?, None, &self.by, &self.why).await;
@@ -87,7 +88,8 @@ impl SourceHandle {
     /// that is slow because its tasks fail is no longer slow.
     ///
     /// # Errors
-    /// As for [`pause`](Self::pause).
+    /// As for [`pause`](Self::pause); [`Error::is_invalid`] if no worker has ever served the
+    /// source.
     pub async fn scan_now(&self) -> Result<(), Error> {
         let done = self.client.0.broker.rescan(&self.roster()?).await;
         done.map_err(|problem| self.failed("scan_now", problem))
@@ -98,7 +100,8 @@ impl SourceHandle {
     /// one in the code applies only to the first start.
     ///
     /// # Errors
-    /// As for [`pause`](Self::pause); [`Error::is_invalid`] for 0 or above 1,024.
+    /// As for [`pause`](Self::pause); [`Error::is_invalid`] for 0 or above 1,024, and if no worker
+    /// has ever served the source.
     pub async fn set_slices(&self, count: u16) -> Result<u16, Error> {
         if count == 0 || count > POSTS_MAX {
             return Err(Error::invalid(format!(
