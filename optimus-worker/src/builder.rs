@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
-    QueueName, Sharded, Task, TaskDefinition, TaskFn,
+    QueueName, Sharded, Source, Task, TaskDefinition, TaskFn,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -14,6 +14,7 @@ use crate::{
     config::{Config, Order},
     environment::Environment,
     shard_registry::Shardeds,
+    source_registry::SourceList,
     task_registry::Registry,
 };
 
@@ -42,6 +43,8 @@ pub struct WorkerBuilder {
     layers: Layers,
     tasks: Vec<TaskDefinition>,
     shardeds: Vec<Sharded>,
+    sources: Vec<Source>,
+    scans: bool,
     inventory: bool,
     problem: Option<Error>,
 }
@@ -84,6 +87,8 @@ impl WorkerBuilder {
             layers: Layers::default(),
             tasks: Vec::new(),
             shardeds: Vec::new(),
+            sources: Vec::new(),
+            scans: true,
             inventory: true,
             problem: None,
         }
@@ -260,8 +265,22 @@ impl WorkerBuilder {
         self
     }
 
+    /// Scans the source of a `#[source]` function, whether `inventory` found the function or not.
+    pub fn source(mut self, function: impl FnOnce() -> Source) -> Self {
+        self.sources.push(function());
+        self
+    }
+
+    /// Scans no source: this worker only runs tasks, and other workers scan. A worker that only
+    /// scans is the opposite: `.only_named_tasks()` and `.source(…)`.
+    pub fn without_sources(mut self) -> Self {
+        self.scans = false;
+        self
+    }
+
     /// Serves only the tasks that are named with [`task`](Self::task), and the sharded functions
-    /// that are named with [`sharded`](Self::sharded), and not all that are linked in.
+    /// and sources that are named with [`sharded`](Self::sharded) and [`source`](Self::source), and
+    /// not all that are linked in.
     pub fn only_named_tasks(mut self) -> Self {
         self.inventory = false;
         self
@@ -283,7 +302,11 @@ impl WorkerBuilder {
         let shardeds = Sharded::registered().filter(|_| self.inventory).chain(self.shardeds);
         let shardeds = Shardeds::new(shardeds, &self.data)?;
         let registry = Registry::new(linked.chain(self.tasks))?;
-        registry.check_served(&shardeds)?;
+        let known = Source::registered().chain(self.sources.iter().copied());
+        let linked = Source::registered().filter(|_| self.inventory);
+        let scanned = linked.chain(self.sources.iter().copied()).filter(|_| self.scans);
+        let sources = SourceList::new(scanned, known, &self.data)?;
+        registry.check_served(&shardeds, &sources)?;
         registry.check(&self.data, &self.layers.provide()?)?;
         let served: Vec<QueueName> = config.queues.iter().map(|(name, _)| name.clone()).collect();
         let unused = self.environment.unused_queues(&served, &registry.queues()?);
@@ -291,7 +314,7 @@ impl WorkerBuilder {
         if config.queues.is_empty() {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }
-        Ok(Worker::new(config, (registry, shardeds), (self.data, self.layers)))
+        Ok(Worker::new(config, (registry, shardeds, sources), (self.data, self.layers)))
     }
 
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].

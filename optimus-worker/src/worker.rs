@@ -11,6 +11,7 @@ use crate::{
     running_worker::Running,
     shard_registry::Shardeds,
     signals::Signals,
+    source_registry::SourceList,
     task_registry::Registry,
     worker_start::start,
 };
@@ -20,6 +21,7 @@ pub struct Worker {
     config: Config,
     registry: Registry,
     shardeds: Shardeds,
+    sources: SourceList,
     data: Data,
     layers: Layers,
 }
@@ -66,10 +68,10 @@ impl Worker {
 
     pub(crate) fn new(
         config: Config,
-        (registry, shardeds): (Registry, Shardeds),
+        (registry, shardeds, sources): (Registry, Shardeds, SourceList),
         (data, layers): (Data, Layers),
     ) -> Self {
-        Self { config, registry, shardeds, data, layers }
+        Self { config, registry, shardeds, sources, data, layers }
     }
 
     /// Runs until SIGTERM or SIGINT. Then the worker lets running tasks finish (see
@@ -127,7 +129,7 @@ impl Worker {
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {
         let given = (self.data, self.layers);
-        let served = (self.registry, self.shardeds);
+        let served = (self.registry, self.shardeds, self.sources);
         Running::start(start(self.config, served, given).await?, process)
     }
 
@@ -135,7 +137,7 @@ impl Worker {
     #[cfg(test)]
     pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
         let given = (self.data, self.layers);
-        start(self.config, (self.registry, self.shardeds), given)
+        start(self.config, (self.registry, self.shardeds, self.sources), given)
             .await
             .expect("the store can be opened")
     }

@@ -45,6 +45,7 @@ mod server_facts;
 mod server_url;
 mod shard_state;
 mod size_limit;
+mod source;
 mod submit;
 #[cfg(feature = "tls")]
 mod tls;
@@ -86,6 +87,7 @@ pub use self::{
     server_facts::ServerFacts,
     shard_state::{Holder, Positions},
     size_limit::SizeLimit,
+    source::{SourceSeen, SourceStanding},
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::Woken,
 };

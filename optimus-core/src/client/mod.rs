@@ -31,10 +31,12 @@ mod run_now;
 mod schedules;
 mod shards_handle;
 mod siblings;
+mod source_handle;
 mod stuck_member;
 mod submit_all;
 mod submit_batches;
 mod submit_flow;
+mod submit_found;
 mod submit_layers;
 mod submit_log;
 mod submit_members;
@@ -61,6 +63,8 @@ pub use self::{
     rebuild::Rebuild,
     schedules::Schedules,
     shards_handle::ShardsHandle,
+    source_handle::SourceHandle,
+    submit_found::FoundEnd,
     task_handle::TaskHandle,
 };
 use self::{

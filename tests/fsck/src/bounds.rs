@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 82] = [
+const NAMES: [&str; 84] = [
     "meta",
     "tasks",
     "blobs",
@@ -77,6 +77,8 @@ const NAMES: [&str; 82] = [
     "positions",
     "failures",
     "aside",
+    "control",
+    "scans",
     "dispenser",
     "pool",
     "assignees",
