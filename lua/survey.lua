@@ -7,14 +7,15 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 successes and 3 failures since the last call · 4 ms between two probes,
---        '' to ask for none · then slice and its figures as JSON each
+--        '' to ask for none · 5 the request to scan at once of which the caller has heard last, or 0
+--        · then slice and its figures as JSON each
 -- REPLY  OK, now ms, ms when an operator has asked to scan at once or 0, ms since when the source
 --        is slow or 0, '1' if the caller may probe
 -- REFUSE ABSENT if no worker has ever held a slice of the source
 
 local meta, control, scans = KEYS[1], KEYS[2], KEYS[3]
 local now, ok, failed = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local probe_ms, figures = tonumber(ARGV[4]), 4
+local probe_ms, heard, figures = tonumber(ARGV[4]), tonumber(ARGV[5]), 5
 -- Older attempts count less, so that together they are at most this many.
 local LAST = 100
 -- Fewer attempts show nothing.
@@ -28,6 +29,10 @@ local known = redis.call('HMGET', control, 'ok', 'failed', 'slow_since', 'probed
 local all_ok, all_failed = tonumber(known[1] or 0), tonumber(known[2] or 0)
 local slow_since, probed_at = tonumber(known[3] or 0), tonumber(known[4] or 0)
 redis.call('HLEN', scans)
+-- Attempts from before the last request say nothing about the time after it.
+if heard ~= tonumber(known[5] or 0) then
+  ok, failed = 0, 0
+end
 if slow_since > 0 and ok > failed then
   slow_since, all_ok, all_failed = 0, 0, 0
 elseif slow_since == 0 then

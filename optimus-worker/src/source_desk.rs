@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 
 use optimus_core::{
     Error, RosterName, Source, Stamp,
-    broker::{Broker, SourceStanding},
+    broker::{Broker, Ended, SourceStanding},
 };
 use tokio::time::{Instant, timeout};
 
@@ -39,18 +39,21 @@ pub(crate) struct SourceDesk {
     broker: Broker,
     probe_every: Duration,
     ended: (AtomicU64, AtomicU64),
+    /// The last request to scan at once of which this worker has heard.
+    scan_at_ms: AtomicU64,
     told_at: Mutex<Option<Instant>>,
+    /// The figures of slices that are not told yet.
+    figures: Mutex<BTreeMap<u16, String>>,
     heard: tokio::sync::Mutex<Heard>,
 }
 
-/// What was heard last, and what must be told.
+/// What was heard last.
 #[derive(Default)]
 struct Heard {
     at: Option<Instant>,
     standing: SourceStanding,
     /// A probe that was granted and that no slice has read.
     has_probe: bool,
-    figures: BTreeMap<u16, String>,
 }
 
 impl SourceDesk {
@@ -63,7 +66,9 @@ impl SourceDesk {
             broker,
             probe_every,
             ended: (AtomicU64::new(0), AtomicU64::new(0)),
+            scan_at_ms: AtomicU64::new(0),
             told_at: Mutex::new(None),
+            figures: Mutex::default(),
             heard: tokio::sync::Mutex::default(),
         })
     }
@@ -99,7 +104,7 @@ impl SourceDesk {
         }
         .fetch_add(1, Ordering::Relaxed);
         if self.is_time() {
-            self.tell(None, &BTreeMap::new()).await;
+            self.tell(None).await;
         }
     }
 
@@ -111,45 +116,70 @@ impl SourceDesk {
         figures: Option<String>,
         probe: Probe,
     ) -> SourceStanding {
+        self.keep(slice, figures);
         let mut heard = self.heard.lock().await;
-        if let Some(figures) = figures {
-            heard.figures.insert(slice, figures);
-        }
         let is_old = heard.at.is_none_or(|at| at.elapsed() >= ASK_EVERY);
         if is_old {
-            heard.at = Some(Instant::now());
             let probes = (probe == Probe::Wanted).then_some(self.probe_every);
-            let figures = std::mem::take(&mut heard.figures);
-            if let Some(standing) = self.tell(probes, &figures).await {
+            if let Some(standing) = self.tell(probes).await {
                 heard.standing = standing;
                 heard.has_probe |= standing.may_probe;
-            } else {
-                // What was told since then is newer.
-                for (slice, text) in figures {
-                    heard.figures.entry(slice).or_insert(text);
-                }
             }
+            // Those who have waited for a call that was not answered do not repeat it.
+            heard.at = Some(Instant::now());
         }
         let is_slow = heard.standing.slow_since_ms > 0;
         let may_probe = is_slow && probe == Probe::Wanted && std::mem::take(&mut heard.has_probe);
         SourceStanding { may_probe, ..heard.standing }
     }
 
-    async fn tell(
-        &self,
-        probes: Option<Duration>,
-        figures: &BTreeMap<u16, String>,
-    ) -> Option<SourceStanding> {
+    /// Tells the last figures of a slice, which is given back then.
+    pub(crate) async fn close(&self, slice: u16, figures: Option<String>) {
+        self.keep(slice, figures);
+        // Another slice that ends may have told them meanwhile.
+        if let Ok(_heard) = timeout(ASK_WITHIN, self.heard.lock()).await
+            && self.figures().contains_key(&slice)
+        {
+            self.tell(None).await;
+        }
+        self.forget(slice);
+    }
+
+    /// Forgets the figures of a slice that is lost: its next holder tells newer ones.
+    pub(crate) fn forget(&self, slice: u16) {
+        self.figures().remove(&slice);
+    }
+
+    fn keep(&self, slice: u16, figures: Option<String>) {
+        if let Some(figures) = figures {
+            self.figures().insert(slice, figures);
+        }
+    }
+
+    fn figures(&self) -> MutexGuard<'_, BTreeMap<u16, String>> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn tell(&self, probes: Option<Duration>) -> Option<SourceStanding> {
         *self.told_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        let ended =
-            (self.ended.0.swap(0, Ordering::AcqRel), self.ended.1.swap(0, Ordering::AcqRel));
-        let call = self.broker.survey(&self.roster, ended, probes, figures);
-        let answer = timeout(ASK_WITHIN, call).await;
-        if let Ok(Ok(standing)) = answer {
+        let figures = std::mem::take(&mut *self.figures());
+        let ended = Ended {
+            ok: self.ended.0.swap(0, Ordering::AcqRel),
+            failed: self.ended.1.swap(0, Ordering::AcqRel),
+            scan_at_ms: self.scan_at_ms.load(Ordering::Acquire),
+        };
+        let call = self.broker.survey(&self.roster, ended, probes, &figures);
+        if let Ok(Ok(standing)) = timeout(ASK_WITHIN, call).await {
+            self.scan_at_ms.store(standing.scan_at_ms, Ordering::Release);
             return Some(standing);
         }
-        self.ended.0.fetch_add(ended.0, Ordering::AcqRel);
-        self.ended.1.fetch_add(ended.1, Ordering::AcqRel);
+        self.ended.0.fetch_add(ended.ok, Ordering::AcqRel);
+        self.ended.1.fetch_add(ended.failed, Ordering::AcqRel);
+        let mut kept = self.figures();
+        for (slice, text) in figures {
+            // What was told since then is newer.
+            kept.entry(slice).or_insert(text);
+        }
         None
     }
 

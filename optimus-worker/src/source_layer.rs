@@ -78,7 +78,7 @@ impl Layer for SourceLayer {
         // The handler kept its thread until the deadline, or its worker is lost.
         if let Some(mut row) = RowFacts::read(ctx, desk.source().options().attempts) {
             row.error = Some(failed.message.clone());
-            drop(self.note(desk, row).await);
+            let _noted = self.note(desk, row).await;
         }
         desk.count(Attempted::Failed).await;
     }

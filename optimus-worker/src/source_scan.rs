@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     outcome_log::millis,
-    post_run::{State, Work, failed_wait},
+    post_run::{Phase, State, Work, failed_wait},
     scan_plan::{Cell, Kind, PageEnd, Plan, cells},
     source_desk::{Probe, SourceDesk},
     user_round::{self, RoundEnd},
@@ -34,19 +34,25 @@ const QUEUES_MAX: usize = 16;
 /// Reads the slice until the post is given back.
 pub(crate) async fn run(work: &Work, state: &State, desk: &Arc<SourceDesk>) {
     let Some(mut scan) = Scan::begin(work, state, desk).await else { return };
-    loop {
-        let Some(token) = state.next_round().await else { return };
+    let slice = work.granted.0.index;
+    while let Some(token) = state.next_round().await {
         let turn = scan.turn(state, &token).await;
         token.cancel();
         match turn {
-            Turn::Abandoned => return,
+            Turn::Abandoned => return desk.forget(slice),
             Turn::Again => platform::yield_now().await,
             Turn::Rest(rest) => {
                 if state.drains_within(rest).await {
-                    return;
+                    break;
                 }
             }
         }
+    }
+    // The next holder reads the figures when it begins.
+    tokio::select! {
+        biased;
+        () = state.reached(Phase::Abandon) => desk.forget(slice),
+        () = desk.close(slice, scan.untold()) => {}
     }
 }
 
@@ -122,10 +128,15 @@ impl<'a> Scan<'a> {
         self.epoch.elapsed()
     }
 
+    /// Returns the figures if they have changed since the last call.
+    fn untold(&mut self) -> Option<String> {
+        (!std::mem::replace(&mut self.is_told, true)).then(|| self.figures.json())
+    }
+
     /// Reads one page, if one is due.
     async fn turn(&mut self, state: &State, stopping: &CancellationToken) -> Turn {
         let slice = self.work.granted.0.index;
-        let told = (!std::mem::replace(&mut self.is_told, true)).then(|| self.figures.json());
+        let told = self.untold();
         let wants =
             if self.plan.next(self.now()).is_some() { Probe::Wanted } else { Probe::NotWanted };
         let standing = self.desk.ask(slice, told, wants).await;

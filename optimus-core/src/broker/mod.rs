@@ -87,7 +87,7 @@ pub use self::{
     server_facts::ServerFacts,
     shard_state::{Holder, Positions},
     size_limit::SizeLimit,
-    source::{SourceSeen, SourceStanding},
+    source::{Ended, SourceSeen, SourceStanding},
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::Woken,
 };

@@ -10,6 +10,18 @@ use super::{
 };
 use crate::roster::RosterName;
 
+/// How many tasks of a source have ended since the last call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ended {
+    /// How many have succeeded.
+    pub ok: u64,
+    /// How many have failed.
+    pub failed: u64,
+    /// The last request to scan at once that the worker has heard of, in ms. If there was another
+    /// one since, these ends do not count.
+    pub scan_at_ms: u64,
+}
+
 /// What a worker learns of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SourceStanding {
@@ -41,13 +53,13 @@ impl Broker {
     pub async fn survey(
         &self,
         roster: &RosterName,
-        (ok, failed): (u64, u64),
+        Ended { ok, failed, scan_at_ms }: Ended,
         probes: Option<Duration>,
         figures: &BTreeMap<u16, String>,
     ) -> Result<SourceStanding, BrokerError> {
         let probes = probes.map(|between| between.as_millis().to_string()).unwrap_or_default();
         let call = self.call(&scripts::SURVEY, roster.slot(), "").arg(ok).arg(failed);
-        let mut call = call.arg(probes);
+        let mut call = call.arg(probes).arg(scan_at_ms);
         for (slice, json) in figures {
             call.push(slice);
             call.push(json);

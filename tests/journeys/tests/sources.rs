@@ -198,7 +198,7 @@ on_both! {
     async fn a_failing_target_slows_its_source_until_it_works_again(bench: Bench) {
         let table = Rows::default();
         table.add("", 0..500);
-        table.away(true);
+        table.goes_away();
         let worker = bench.start(worker(&bench, &table, slow).concurrency(4));
         eventually("the source is slow", WITHIN, async || {
             look(&bench, "slow").await.slow_since.is_some()
@@ -212,7 +212,7 @@ on_both! {
         })
         .await;
         assert!(table.done() == 0 && look(&bench, "slow").await.slow_since.is_some());
-        table.away(false);
+        table.comes_back();
         bench.client.source("slow").scan_now().await.unwrap();
         are_done(&table, 500).await;
         assert!(look(&bench, "slow").await.slow_since.is_none());

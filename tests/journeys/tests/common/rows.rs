@@ -58,9 +58,13 @@ impl Rows {
         self.inner().ways.insert(key, way);
     }
 
-    /// Lets all tasks fail, or no more.
-    pub fn away(&self, is_away: bool) {
-        self.inner().is_away = is_away;
+    /// Lets all tasks fail.
+    pub fn goes_away(&self) {
+        self.inner().is_away = true;
+    }
+
+    pub fn comes_back(&self) {
+        self.inner().is_away = false;
     }
 
     pub fn mark_done(&self, table: &str, key: i64) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use optimus_core::broker::Ended;
+
 use crate::{bench::Bench, rosters::RosterMember};
 
 async fn a_request_keeps_the_figures_and_the_posts(bench: Bench) {
@@ -9,7 +11,8 @@ async fn a_request_keeps_the_figures_and_the_posts(bench: Bench) {
     bench.hold(0, &mut one).await;
     let (broker, roster) = (bench.at(1), bench.roster());
     let figures = BTreeMap::from([(1, "{}".to_owned())]);
-    broker.survey(&roster, (4, 3), None, &figures).await.unwrap();
+    let ended = Ended { ok: 4, failed: 3, scan_at_ms: 0 };
+    broker.survey(&roster, ended, None, &figures).await.unwrap();
     broker.rescan(&roster).await.unwrap();
     let seen = broker.source_seen(&roster).await.unwrap();
     assert_eq!((seen.scans.len(), seen.ended), (1, (0.0, 0.0)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::broker::{BrokerError, Refusal, SourceStanding};
+use optimus_core::broker::{BrokerError, Ended, Refusal, SourceStanding};
 
 use crate::{
     acts::ms,
@@ -10,8 +10,16 @@ use crate::{
     rosters::RosterMember,
 };
 
+fn ended(ok: u64, failed: u64) -> Ended {
+    Ended { ok, failed, scan_at_ms: 0 }
+}
+
 /// Tells so many successes and failures at a time, and asks for a probe each 10 s.
-async fn tell(bench: &Bench, at: u64, ended: (u64, u64)) -> SourceStanding {
+async fn tell(bench: &Bench, at: u64, (ok, failed): (u64, u64)) -> SourceStanding {
+    tell_all(bench, at, ended(ok, failed)).await
+}
+
+async fn tell_all(bench: &Bench, at: u64, ended: Ended) -> SourceStanding {
     let (roster, none) = (bench.roster(), BTreeMap::new());
     bench.at(at).survey(&roster, ended, Some(ms(10_000)), &none).await.unwrap()
 }
@@ -22,7 +30,7 @@ fn is_absent<T>(answer: &Result<T, BrokerError>) -> bool {
 
 async fn a_source_that_nobody_has_held_is_unknown(bench: Bench) {
     let (broker, roster) = (bench.at(0), bench.roster());
-    assert!(is_absent(&broker.survey(&roster, (1, 1), None, &BTreeMap::new()).await));
+    assert!(is_absent(&broker.survey(&roster, ended(1, 1), None, &BTreeMap::new()).await));
     assert!(is_absent(&broker.rescan(&roster).await));
     assert_eq!(bench.names().await, [""; 0]);
 }
@@ -55,7 +63,7 @@ async fn one_caller_may_probe_a_slow_source_at_a_time(bench: Bench) {
     }
     assert_eq!(granted, [10_001, 20_001]);
     let (roster, none) = (bench.roster(), BTreeMap::new());
-    let unasked = bench.at(90_000).survey(&roster, (0, 0), None, &none).await.unwrap();
+    let unasked = bench.at(90_000).survey(&roster, ended(0, 0), None, &none).await.unwrap();
     assert!(!unasked.may_probe && unasked.slow_since_ms > 0);
     assert!(tell(&bench, 0, (0, 0)).await.may_probe, "the clock was set back");
 }
@@ -72,12 +80,26 @@ async fn an_operator_asks_to_scan_at_once(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn attempts_from_before_a_request_that_their_worker_has_not_heard_of_do_not_count(
+    bench: Bench,
+) {
+    bench.hold(0, &mut RosterMember::new("w1", 1)).await;
+    assert!(tell(&bench, 1, (0, 20)).await.slow_since_ms > 0);
+    bench.at(5).rescan(&bench.roster()).await.unwrap();
+    let heard = tell(&bench, 6, (0, 50)).await;
+    assert_eq!(heard.slow_since_ms, 0, "these have failed before the request");
+    let since = Ended { scan_at_ms: heard.scan_at_ms, ..ended(0, 19) };
+    assert_eq!(tell_all(&bench, 7, since).await.slow_since_ms, 0);
+    assert_eq!(tell_all(&bench, 8, since).await.slow_since_ms, START + 8);
+    bench.assert_sound().await;
+}
+
 async fn the_figures_of_each_slice_are_those_that_were_told_last(bench: Bench) {
     bench.hold(0, &mut RosterMember::new("w1", 4)).await;
     let (broker, roster) = (bench.at(1), bench.roster());
     for (slice, text) in [(0, "{\"rows\":1}"), (3, "{\"rows\":2}"), (0, "{\"rows\":9}")] {
         let figures = BTreeMap::from([(slice, text.to_owned())]);
-        broker.survey(&roster, (1, 2), None, &figures).await.unwrap();
+        broker.survey(&roster, ended(1, 2), None, &figures).await.unwrap();
     }
     let seen = broker.source_seen(&roster).await.unwrap();
     assert_eq!((&*seen.scans[&0], &*seen.scans[&3]), ("{\"rows\":9}", "{\"rows\":2}"));
@@ -90,5 +112,6 @@ on_both![
     a_source_is_slow_once_half_of_the_last_attempts_have_failed,
     one_caller_may_probe_a_slow_source_at_a_time,
     an_operator_asks_to_scan_at_once,
+    attempts_from_before_a_request_that_their_worker_has_not_heard_of_do_not_count,
     the_figures_of_each_slice_are_those_that_were_told_last,
 ];

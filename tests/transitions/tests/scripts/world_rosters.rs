@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use optimus_core::{
     Granted, Post, WorkerId,
-    broker::{BrokerError, Holder},
+    broker::{BrokerError, Ended, Holder},
 };
 
 use redis::cmd;
@@ -47,7 +47,8 @@ impl World {
         }
         if situation == "roster, slow" {
             let figures = BTreeMap::from([(0, "{}".to_owned()), (1, "{}".to_owned())]);
-            let told = broker.survey(&bench.roster(), (1, 40), None, &figures).await;
+            let ended = Ended { ok: 1, failed: 40, scan_at_ms: 0 };
+            let told = broker.survey(&bench.roster(), ended, None, &figures).await;
             told.expect("the roster is there");
         }
         if situation == "roster, the last" {
@@ -90,7 +91,8 @@ impl World {
             ("suspend", _) => broker.resume_posts(&roster, None).await.map(drop),
             ("survey", _) => {
                 let figures = BTreeMap::from([(1, "{}".to_owned())]);
-                broker.survey(&roster, (3, 30), Some(ms(1)), &figures).await.map(drop)
+                let ended = Ended { ok: 3, failed: 30, scan_at_ms: 0 };
+                broker.survey(&roster, ended, Some(ms(1)), &figures).await.map(drop)
             }
             ("rescan", _) => broker.rescan(&roster).await,
             ("checkpoint", _) => broker.checkpoint(&holder, "\"here\"").await,
