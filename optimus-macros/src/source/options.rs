@@ -177,7 +177,7 @@ impl Options {
                 }
             }
             "name" => self.name = errors.keep(option_value::task_or_queue(name, value)),
-            "every" => self.every = errors.keep(option_value::positive(name, value)),
+            "every" => self.every = errors.keep(option_value::required(name, value)),
             "attempts" => self.attempts = errors.keep(positive_count(name, value)),
             "before" => self.before = errors.keep(function(name, value)),
             "on_failure" => self.on_failure = errors.keep(function(name, value)),

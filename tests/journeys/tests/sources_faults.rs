@@ -192,7 +192,9 @@ async fn each_row_once(total: i64, kills: i64) {
     // Only tasks that a killed worker had begun or not yet reported run again.
     assert!(again <= kills * 32, "{again} tasks found their row sent");
     let (first, last) = (fleet.page_us("ASC"), fleet.page_us("DESC"));
-    println!("{again} tasks found their row sent; a page takes {first} us at first, {last} at last");
+    println!(
+        "{again} tasks found their row sent; a page takes {first} us at first, {last} at last"
+    );
     // Pages by number would read all rows before them.
     assert!(last <= 4 * first + 2_000, "a page takes {first} us at first and {last} us at last");
     for end in ["", "-wal", "-shm"] {
