@@ -151,13 +151,13 @@ impl Source {
     pub fn tables(&self) -> Result<Vec<String>, Error> {
         let tables = (self.parts.tables)();
         if tables.len() > TABLES_MAX {
-            return self.refuse(format!("it has {} tables; use up to {TABLES_MAX}", tables.len()));
+            return self.refuse(&format!("it has {} tables; use up to {TABLES_MAX}", tables.len()));
         }
         let is_wrong = |name: &&String| {
             name.is_empty() || name.len() > TABLE_BYTES_MAX || name.contains(char::is_control)
         };
         if let Some(name) = tables.iter().find(is_wrong) {
-            return self.refuse(format!(
+            return self.refuse(&format!(
                 "the name of a table takes 1 to {TABLE_BYTES_MAX} bytes without control \
                  characters; {name:?} does not"
             ));
@@ -165,7 +165,7 @@ impl Source {
         let mut sorted = tables.clone();
         sorted.sort_unstable();
         match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => self.refuse(format!("the table {:?} is named twice", pair[0])),
+            Some(pair) => self.refuse(&format!("the table {:?} is named twice", pair[0])),
             None => Ok(tables),
         }
     }
@@ -175,26 +175,26 @@ impl Source {
     pub fn check(&self) -> Result<(), Error> {
         let SourceOptions { tiers, slices, page, high_water, remember, timeout, .. } = self.options;
         if let Err(problem) = validate_name(self.name) {
-            return self.refuse(format!("the name: {problem}"));
+            return self.refuse(&format!("the name: {problem}"));
         }
         if slices == 0 || slices > POSTS_MAX {
-            return self.refuse(format!("it has {slices} slices; use 1 to {POSTS_MAX}"));
+            return self.refuse(&format!("it has {slices} slices; use 1 to {POSTS_MAX}"));
         }
         if page == 0 || page > PAGE_ROWS_MAX {
-            return self.refuse(format!("a page has {page} rows; use 1 to {PAGE_ROWS_MAX}"));
+            return self.refuse(&format!("a page has {page} rows; use 1 to {PAGE_ROWS_MAX}"));
         }
         if high_water == 0 {
-            return self.refuse("high_water is 0, so no page would ever be read".to_owned());
+            return self.refuse("high_water is 0, so no page would ever be read");
         }
         if remember.is_zero() || timeout.is_zero() {
-            return self.refuse("`remember` and `timeout` must be above 0".to_owned());
+            return self.refuse("`remember` and `timeout` must be above 0");
         }
         let first = tiers.first().map(|tier| tier.least);
         let joined =
             tiers.windows(2).all(|pair| pair[0].most.checked_add(1) == Some(pair[1].least));
         let sound = tiers.iter().all(|tier| !tier.every.is_zero() && tier.least <= tier.most);
         if first != Some(0) || !joined || !sound || tiers.len() > TIERS_MAX {
-            return self.refuse(format!(
+            return self.refuse(&format!(
                 "its tiers must be 1 to {TIERS_MAX} ranges of failures, from 0 without a gap, each \
                  with a time above 0"
             ));
@@ -202,7 +202,7 @@ impl Source {
         Ok(())
     }
 
-    fn refuse<T>(&self, what: String) -> Result<T, Error> {
+    fn refuse<T>(&self, what: &str) -> Result<T, Error> {
         Err(Error::invalid(format!("source {:?}: {what}", self.name)))
     }
 }

@@ -57,9 +57,9 @@ impl Posts {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         // The names were checked when the worker was built.
         let member = |function| Member::new(shared.clone(), function).ok();
-        let sharded = shared.shardeds.iter().copied().map(PostFunction::Sharded);
+        let functions = shared.shardeds.iter().copied().map(PostFunction::Sharded);
         let sources = shared.sources.scanned().cloned().map(PostFunction::Source);
-        let members = sharded.chain(sources).filter_map(member).collect();
+        let members = functions.chain(sources).filter_map(member).collect();
         Self { broker: shared.maintenance.clone(), members, shared, is_announced: false }
     }
 

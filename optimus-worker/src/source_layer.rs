@@ -23,6 +23,8 @@ use crate::{
     user_code::{discard, panic_text},
 };
 
+/// The part of the time to store a failure that is left to report it.
+const REPORT_WITHIN: Duration = Duration::from_secs(1);
 /// The longest text of an error that a source is given.
 const ERROR_CHARS_MAX: usize = 4 * 1024;
 
@@ -70,9 +72,9 @@ impl Layer for SourceLayer {
         let mark = ctx.data::<Mark>();
         let failed = match (&end.outcome, mark) {
             (Outcome::Success, _) => return desk.count(Attempted::Succeeded).await,
-            (_, Some(Mark::NotDue)) => return,
             (_, Some(Mark::Failed)) => return desk.count(Attempted::Failed).await,
             (Outcome::Retry { error, .. } | Outcome::Dead(error), None) => error,
+            // The row was not due, or its attempt has not failed.
             _ => return,
         };
         // The handler kept its thread until the deadline, or its worker is lost.
@@ -145,7 +147,7 @@ impl SourceLayer {
         let Some(on_failure) = desk.source().parts().on_failure else { return Ok(()) };
         let (source, key) = (desk.source().name(), row.key.clone());
         let noting = AssertUnwindSafe(async move { on_failure(row)?.await }).catch_unwind();
-        let error = match timeout(NOTE_WITHIN - Duration::from_secs(1), noting).await {
+        let error = match timeout(NOTE_WITHIN.saturating_sub(REPORT_WITHIN), noting).await {
             Ok(Ok(Ok(()))) => return Ok(()),
             Ok(Ok(Err(problem))) => problem.to_string(),
             Ok(Err(panic)) => text_of(panic),

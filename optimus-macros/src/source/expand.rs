@@ -120,17 +120,19 @@ fn time(time: Duration) -> TokenStream {
 }
 
 fn some(value: Option<impl ToTokens>) -> TokenStream {
-    match value {
-        Some(value) => quote!(::core::option::Option::Some(#value)),
-        None => quote!(::core::option::Option::None),
+    if let Some(value) = value {
+        quote!(::core::option::Option::Some(#value))
+    } else {
+        quote!(::core::option::Option::None)
     }
 }
 
 /// Returns the function that names the tables.
 fn tables(model: &Model) -> TokenStream {
-    let names = match &model.options.over {
-        Some(over) => quote_spanned!(here(over.span())=> __optimus::table_names(#over)),
-        None => quote!(::std::vec::Vec::new()),
+    let names = if let Some(over) = &model.options.over {
+        quote_spanned!(here(over.span())=> __optimus::table_names(#over))
+    } else {
+        quote!(::std::vec::Vec::new())
     };
     quote! {
         fn __tables() -> ::std::vec::Vec<::std::string::String> {

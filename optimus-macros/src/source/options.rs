@@ -210,7 +210,7 @@ fn archive(name: &Ident, pairs: &[(Ident, Expr)]) -> syn::Result<(Duration, Path
     }
     match (value("after"), value("with")) {
         (Some(after), Some(with)) => Ok((
-            option_value::positive(&Ident::new("after", name.span()), after)?,
+            option_value::required(&Ident::new("after", name.span()), after)?,
             function(&Ident::new("with", name.span()), with)?,
         )),
         _ => Err(syn::Error::new(name.span(), ARCHIVE)),

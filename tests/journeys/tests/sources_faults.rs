@@ -155,14 +155,14 @@ async fn each_row_once(total: i64, kills: i64) {
          CREATE TABLE page (after INTEGER, rows INTEGER, took INTEGER)",
     )
     .unwrap();
-    let mut fill = |ids: std::ops::Range<i64>| {
+    let mut insert = |ids: std::ops::Range<i64>| {
         let batch = db.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
         for id in ids {
             batch.execute("INSERT INTO coupon VALUES (?1, 0)", [id]).unwrap();
         }
         batch.commit().unwrap();
     };
-    fill(0..total / 2);
+    insert(0..total / 2);
     let mut fleet = Fleet { bench, file, running: Vec::new() };
     (0..3).for_each(|_| fleet.add());
     for kill in 1..=kills {
@@ -174,7 +174,7 @@ async fn each_row_once(total: i64, kills: i64) {
         fleet.running.remove(0).kill9();
         fleet.add();
         let (from, to) = (total / 2 * (kill - 1) / kills, total / 2 * kill / kills);
-        fill(total / 2 + from..total / 2 + to);
+        insert(total / 2 + from..total / 2 + to);
     }
     eventually("all are sent", WITHIN * 60, async || {
         fleet.count("SELECT count(*) FROM sent") == total
