@@ -7,8 +7,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 successes and 3 failures since the last call · 4 ms between two probes,
---        '' to ask for none · 5 the request to scan at once of which the caller has heard last, or 0
---        · then slice and its figures as JSON each
+--        '' to ask for none · 5 the last request to scan at once that the caller knows, or 0 ·
+--        then slice and its figures as JSON each
 -- REPLY  OK, now ms, ms when an operator has asked to scan at once or 0, ms since when the source
 --        is slow or 0, '1' if the caller may probe
 -- REFUSE ABSENT if no worker has ever held a slice of the source
