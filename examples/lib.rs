@@ -27,6 +27,7 @@ pages! {
     Gather: "../docs/guides/gather.md",
     Schedules: "../docs/guides/schedules.md",
     Shards: "../docs/guides/shards.md",
+    Sources: "../docs/guides/sources.md",
     Dispenser: "../docs/guides/dispenser.md",
     Transactions: "../docs/guides/transactions.md",
     FromSidekiq: "../docs/guides/from-sidekiq.md",

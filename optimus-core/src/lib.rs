@@ -11,6 +11,7 @@
 
 mod after;
 mod after_options;
+mod archive;
 mod arguments;
 mod attempt_end;
 mod attempt_facts;
@@ -45,6 +46,7 @@ mod explanation;
 mod first_step;
 mod flow;
 mod flow_debug;
+mod found;
 mod gate;
 mod gather;
 mod group;
@@ -66,6 +68,7 @@ mod limit;
 mod obstacle_text;
 mod operator_answers;
 mod options;
+mod page;
 mod page_cursor;
 mod parameter;
 mod part;
@@ -87,6 +90,9 @@ mod shard_stored;
 mod sharded;
 mod shards_details;
 mod shared_interval;
+mod source;
+mod source_details;
+mod source_row;
 mod state;
 mod step;
 mod store_schedule;
@@ -110,13 +116,14 @@ pub mod platform;
 
 pub use self::{
     after::{After, Input, Prerequisite, PrerequisiteFailure},
+    archive::Archive,
     attempt_end::{End, Outcome},
     call::Call,
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
         LaneHandle, NAMESPACE_DEFAULT, Permit, Rebuild, Results, Schedules, ShardsHandle,
-        StepHandle, SubmitAllError, TaskHandle,
+        SourceHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -134,6 +141,7 @@ pub use self::{
     error::Error,
     explanation::{Explanation, Obstacle},
     flow::Flow,
+    found::{Found, KEY_BYTES_MAX},
     gate::Gate,
     gather::Gather,
     group::{GroupProgress, Member},
@@ -155,6 +163,7 @@ pub use self::{
         RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    page::Page,
     page_cursor::PageCursor,
     parameter::{NoInput, Parameter, Takes},
     prerequisite_key::{IntoPrerequisite, Key, key},
@@ -169,6 +178,9 @@ pub use self::{
     sharded::{Round, Sharded, ShardedOptions, Walk},
     shards_details::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails},
     shared_interval::interval,
+    source::{PAGE_ROWS_MAX, Source, SourceOptions, TABLES_MAX, Tier},
+    source_details::{SliceDetails, SliceScans, SourceDetails},
+    source_row::Row,
     state::{AttemptError, Reason, TaskState},
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
@@ -183,15 +195,17 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::{Deferral, OwnClient, StoredFlow},
+    client::{Deferral, FoundEnd, OwnClient, StoredFlow},
     credentials::AskCredentials,
     first_step::{Begins, First},
+    found::{FoundRow, NOTE_WITHIN, RowTask, found_rows},
     gate::ShutScope,
     group::MemberResult,
     group_list::{ListError, list_members, takes_list},
     guarded_drop::panic_text,
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
+    page::{PageFacts, Stamp},
     parameter::{Given, give, given, none_given, take},
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
@@ -199,6 +213,8 @@ pub use self::{
     settle_schedule::settle_schedule,
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
+    source::{RunningArchive, RunningCheck, RunningNote, RunningScan, SourceParts},
+    source_row::{RowFacts, SOURCE_HEADER, Standing},
     step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},
     store_schedule::{Moment, StoredAs, store_schedule, store_schedule_at},
     timing::{Fire, Plan, Timing},

@@ -34,6 +34,15 @@ impl RosterName {
         Ok(Self(QueueName::of_slot(&format!("@relay.{name}"))))
     }
 
+    /// Returns the name of the roster of the slices of the source of that name.
+    ///
+    /// # Errors
+    /// [`InvalidName`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
+    pub fn sources(name: &str) -> Result<Self, InvalidName> {
+        validate_name(name)?;
+        Ok(Self(QueueName::of_slot(&format!("@sources.{name}"))))
+    }
+
     /// Returns a roster whose keys are in the slot of a queue; for tests.
     pub fn within(queue: &QueueName) -> Self {
         Self(queue.clone())
@@ -222,6 +231,8 @@ mod tests {
         }
         assert!(RosterName::shards("a b").is_err());
         assert_eq!(RosterName::shards("orders").unwrap().slot().as_str(), "@shards.orders");
+        assert_eq!(RosterName::sources("orders").unwrap().slot().as_str(), "@sources.orders");
+        assert!(RosterName::sources("a b").is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod errors;
 mod expand;
 mod parse;
 mod sharded;
+mod source;
 mod steps;
 mod suggest;
 mod validate_cron;
@@ -66,6 +67,12 @@ fn define(
 #[proc_macro_attribute]
 pub fn sharded(attr: TokenStream, item: TokenStream) -> TokenStream {
     sharded::expand(attr.into(), item)
+}
+
+#[doc = include_str!("source.md")]
+#[proc_macro_attribute]
+pub fn source(attr: TokenStream, item: TokenStream) -> TokenStream {
+    source::expand(attr.into(), item)
 }
 
 /// Writes a chain, for `chain!` of the facade.

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
-    QueueName, Service, Sharded, Task, TaskDefinition, TaskFn, WithService,
+    QueueName, Service, Sharded, Source, Task, TaskDefinition, TaskFn, WithService,
     broker::{Keep, SizeLimit},
     log::Level,
 };
@@ -14,6 +14,7 @@ use crate::{
     config::{Config, Order},
     environment::Environment,
     shard_registry::Shardeds,
+    source_registry::SourceList,
     task_registry::Registry,
 };
 
@@ -43,6 +44,8 @@ pub struct WorkerBuilder {
     tasks: Vec<TaskDefinition>,
     shardeds: Vec<Sharded>,
     services: Vec<Service>,
+    sources: Vec<Source>,
+    scans: bool,
     inventory: bool,
     problem: Option<Error>,
 }
@@ -86,6 +89,8 @@ impl WorkerBuilder {
             tasks: Vec::new(),
             shardeds: Vec::new(),
             services: Vec::new(),
+            sources: Vec::new(),
+            scans: true,
             inventory: true,
             problem: None,
         }
@@ -262,8 +267,22 @@ impl WorkerBuilder {
         self
     }
 
+    /// Scans the source of a `#[source]` function, whether `inventory` found the function or not.
+    pub fn source(mut self, function: impl FnOnce() -> Source) -> Self {
+        self.sources.push(function());
+        self
+    }
+
+    /// Scans no source: this worker only runs tasks, and other workers scan. A worker that only
+    /// scans is the opposite: `.only_named_tasks()` and `.source(…)`.
+    pub fn without_sources(mut self) -> Self {
+        self.scans = false;
+        self
+    }
+
     /// Serves only the tasks that are named with [`task`](Self::task), and the sharded functions
-    /// that are named with [`sharded`](Self::sharded), and not all that are linked in.
+    /// and sources that are named with [`sharded`](Self::sharded) and [`source`](Self::source), and
+    /// not all that are linked in.
     pub fn only_named_tasks(mut self) -> Self {
         self.inventory = false;
         self
@@ -285,7 +304,11 @@ impl WorkerBuilder {
         let shardeds = Sharded::registered().filter(|_| self.inventory).chain(self.shardeds);
         let shardeds = Shardeds::new(shardeds, &self.data)?;
         let registry = Registry::new(linked.chain(self.tasks))?;
-        registry.check_served(&shardeds)?;
+        let known = Source::registered().chain(self.sources.iter().copied());
+        let linked = Source::registered().filter(|_| self.inventory);
+        let scanned = linked.chain(self.sources.iter().copied()).filter(|_| self.scans);
+        let sources = SourceList::new(scanned, known, &self.data)?;
+        registry.check_served(&shardeds, &sources)?;
         registry.check(&self.data, &self.layers.provide()?)?;
         let served: Vec<QueueName> = config.queues.iter().map(|(name, _)| name.clone()).collect();
         let unused = self.environment.unused_queues(&served, &registry.queues()?);
@@ -294,7 +317,7 @@ impl WorkerBuilder {
             config.queues = registry.queues()?.into_iter().map(|queue| (queue, 1)).collect();
         }
         let given = (self.data, self.layers, self.services);
-        Ok(Worker::new(config, (registry, shardeds), given))
+        Ok(Worker::new(config, (registry, shardeds, sources), given))
     }
 
     /// Builds the worker and runs it until SIGTERM or SIGINT: see [`Worker::run`].

@@ -2,7 +2,6 @@
 //! back or lost. [`PostRun`] is the control of it.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -10,9 +9,8 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt;
 use optimus_core::{
-    BoxError, Granted, Progress, RosterName, Round, Shard, ShardFacts, Sharded, Walk, WorkerId,
+    Granted, Progress, RosterName, Round, Shard, ShardFacts, Sharded, Walk, WorkerId,
     broker::{BrokerError, Holder},
     log_event, platform,
 };
@@ -24,8 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     outcome_log::millis,
+    post_function::PostFunction,
     shared::Shared,
-    user_code::{discard, guarded, panic_text},
+    source_scan,
+    user_round::{self, RoundEnd},
 };
 
 /// The wait after a round that failed, and the longest one.
@@ -33,7 +33,7 @@ const FAILED_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 /// The first rest after a round that found nothing is this part of the longest rest.
 const IDLE_PARTS: u32 = 8;
 /// How soon positions are read again after Redis did not answer.
-const READ_AGAIN: Duration = Duration::from_millis(250);
+pub(crate) const READ_AGAIN: Duration = Duration::from_millis(250);
 
 /// How far the work of a post may go. A later phase never becomes an earlier one, except that a
 /// pause ends.
@@ -59,7 +59,7 @@ pub(crate) struct PostRun {
 }
 
 /// What the work and its control share.
-struct State {
+pub(crate) struct State {
     phase: watch::Sender<Phase>,
     /// The token of the present round. It is cancelled here, because the handler may run without a
     /// break.
@@ -70,18 +70,11 @@ struct State {
 /// What a run needs to know.
 pub(crate) struct Work {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) sharded: Sharded,
+    pub(crate) function: PostFunction,
     pub(crate) roster: RosterName,
     pub(crate) worker: WorkerId,
     pub(crate) granted: Granted,
     pub(crate) count: u16,
-}
-
-/// How a round has ended.
-enum RoundEnd {
-    Returned(Round),
-    Failed(String),
-    Abandoned,
 }
 
 impl PostRun {
@@ -141,8 +134,32 @@ impl State {
         (*self.phase.borrow() == Phase::Run).then(|| token.clone())
     }
 
+    /// Returns the token of the next round once one may begin; `None` if the post must be given
+    /// back before.
+    pub(crate) async fn next_round(&self) -> Option<CancellationToken> {
+        loop {
+            if let Some(token) = self.begin_round() {
+                return Some(token);
+            }
+            let mut phases = self.phase.subscribe();
+            let now = phases.wait_for(|now| *now != Phase::Pause).await;
+            if now.is_ok_and(|now| *now != Phase::Run) {
+                return None;
+            }
+        }
+    }
+
+    /// Rests, and returns whether the post must be given back now.
+    pub(crate) async fn drains_within(&self, rest: Duration) -> bool {
+        tokio::select! {
+            biased;
+            () = self.reached(Phase::Drain) => true,
+            () = sleep(rest) => false,
+        }
+    }
+
     /// Resolves once the phase is at least this one.
-    async fn reached(&self, phase: Phase) {
+    pub(crate) async fn reached(&self, phase: Phase) {
         let mut phases = self.phase.subscribe();
         // The sender is a part of this state.
         drop(phases.wait_for(|now| *now >= phase).await);
@@ -165,29 +182,24 @@ impl Drop for Over {
 impl Work {
     async fn run(self, over: Over) {
         let state = over.state.clone();
-        let rounds = Box::pin(self.rounds(&state));
-        rounds.await;
+        match &self.function {
+            PostFunction::Sharded(sharded) => Box::pin(self.rounds(&state, sharded)).await,
+            PostFunction::Source(desk) => Box::pin(source_scan::run(&self, &state, desk)).await,
+        }
         drop(over);
     }
 
-    async fn rounds(&self, state: &State) {
+    async fn rounds(&self, state: &State, sharded: &Sharded) {
         let Some(progress) = self.read_progress(state).await else { return };
         let (post, mut failures, mut idles) = (self.granted.0, 0_u32, 0_u32);
-        let once = self.sharded.options().walk == Walk::Once;
+        let once = sharded.options().walk == Walk::Once;
         loop {
             if once && progress.has_ended(post.generation, post.index) {
                 state.reached(Phase::Drain).await;
                 return;
             }
-            let Some(token) = state.begin_round() else {
-                let mut phases = state.phase.subscribe();
-                let now = phases.wait_for(|now| *now != Phase::Pause).await;
-                if now.is_ok_and(|now| *now != Phase::Run) {
-                    return;
-                }
-                continue;
-            };
-            let rest = match self.round(state, token, &progress).await {
+            let Some(token) = state.next_round().await else { return };
+            let rest = match self.round(state, token, &progress, sharded).await {
                 RoundEnd::Abandoned => return,
                 RoundEnd::Returned(Round::Again) => {
                     (failures, idles) = (0, 0);
@@ -200,7 +212,7 @@ impl Work {
                 }
                 RoundEnd::Returned(Round::Idle) => {
                     (failures, idles) = (0, idles.saturating_add(1));
-                    idle_rest(self.sharded.options().idle, idles)
+                    idle_rest(sharded.options().idle, idles)
                 }
                 RoundEnd::Failed(error) => {
                     failures = failures.saturating_add(1);
@@ -209,16 +221,14 @@ impl Work {
                     wait
                 }
             };
-            tokio::select! {
-                biased;
-                () = state.reached(Phase::Drain) => return,
-                () = sleep(rest) => {}
+            if state.drains_within(rest).await {
+                return;
             }
         }
     }
 
-    /// Reads how far the shards have come; `None` if the post must be given back before.
-    async fn read_progress(&self, state: &State) -> Option<Arc<Progress>> {
+    /// Reads how far the posts have come; `None` if the post must be given back before.
+    pub(crate) async fn read_progress(&self, state: &State) -> Option<Arc<Progress>> {
         loop {
             match self.shared.shards_broker.positions(&self.roster).await {
                 Ok(before) => return Some(Arc::new(Progress::from(before))),
@@ -227,10 +237,8 @@ impl Work {
                     self.log_failed(problem.to_string(), 1, FAILED_WAIT.0);
                 }
             }
-            tokio::select! {
-                biased;
-                () = state.reached(Phase::Drain) => return None,
-                () = sleep(READ_AGAIN) => {}
+            if state.drains_within(READ_AGAIN).await {
+                return None;
             }
         }
     }
@@ -246,19 +254,31 @@ impl Work {
                 // The post is lost, which the next heartbeat finds, too.
                 Err(BrokerError::Refused(..)) => state.reached(Phase::Drain).await,
                 Err(_) => {
-                    tokio::select! {
-                        biased;
-                        () = state.reached(Phase::Drain) => {}
-                        () = sleep(READ_AGAIN) => {}
-                    }
+                    state.drains_within(READ_AGAIN).await;
                 }
             }
         }
     }
 
-    fn holder(&self) -> Holder {
+    pub(crate) fn holder(&self) -> Holder {
         let (roster, worker) = (self.roster.clone(), self.worker.clone());
         Holder { roster, worker, granted: self.granted }
+    }
+
+    /// Returns what the function sees of the post.
+    pub(crate) fn shard(&self, stopping: CancellationToken, progress: &Arc<Progress>) -> Shard {
+        let (post, fence) = self.granted;
+        Shard::of(ShardFacts {
+            name: self.function.name().to_owned(),
+            index: post.index,
+            count: self.count,
+            generation: post.generation,
+            fence,
+            data: self.shared.data.clone(),
+            stopping,
+            progress: progress.clone(),
+            holder: Some((self.shared.shards_broker.clone(), self.holder())),
+        })
     }
 
     /// Runs one round. The future is dropped if the post must be given up at once.
@@ -267,58 +287,19 @@ impl Work {
         state: &State,
         stopping: CancellationToken,
         progress: &Arc<Progress>,
-    ) -> RoundEnd {
-        let (post, fence) = self.granted;
-        let shard = Shard::of(ShardFacts {
-            name: self.sharded.name().to_owned(),
-            index: post.index,
-            count: self.count,
-            generation: post.generation,
-            fence,
-            data: self.shared.data.clone(),
-            stopping: stopping.clone(),
-            progress: progress.clone(),
-            holder: Some((self.shared.shards_broker.clone(), self.holder())),
-        });
-        let client = &self.shared.client;
-        let started = catch_unwind(AssertUnwindSafe(|| client.enter(|| self.sharded.run(shard))));
-        let mut running = match started {
-            Ok(Ok(running)) => running,
-            Ok(Err(problem)) => return failed(problem),
-            Err(panic) => return panicked(panic),
-        };
-        let handler = AssertUnwindSafe(client.within(&mut running)).catch_unwind();
-        let ended = tokio::select! {
-            biased;
-            () = state.reached(Phase::Abandon) => RoundEnd::Abandoned,
-            returned = handler => match returned {
-                Ok(Ok(round)) => RoundEnd::Returned(round),
-                Ok(Err(problem)) => failed(problem),
-                Err(panic) => panicked(panic),
-            },
-        };
-        discard(running);
+        sharded: &Sharded,
+    ) -> RoundEnd<Round> {
+        let shard = self.shard(stopping.clone(), progress);
+        let ended = user_round::run(&self.shared, state, None, || sharded.run(shard)).await;
         stopping.cancel();
         ended
     }
 
     fn log_failed(&self, error: String, failures: u32, wait: Duration) {
-        let (name, shard, wait_ms) = (self.sharded.name(), self.granted.0.index, millis(wait));
+        let (name, shard, wait_ms) = (self.function.name(), self.granted.0.index, millis(wait));
         let text = "a round of the shard failed; the next one begins after a wait";
         log_event!(self.shared.log, WARN, name, shard, failures, wait_ms, error, "{text}");
     }
-}
-
-fn failed(problem: BoxError) -> RoundEnd {
-    let text = guarded(|| problem.to_string());
-    discard(problem);
-    RoundEnd::Failed(text.unwrap_or_else(|panic| format!("the text of an error panicked: {panic}")))
-}
-
-fn panicked(panic: Box<dyn std::any::Any + Send>) -> RoundEnd {
-    let text = format!("the function panicked: {}", panic_text(&*panic));
-    discard(panic);
-    RoundEnd::Failed(text)
 }
 
 /// Returns the rest after the last `idles` rounds have found nothing.
@@ -328,7 +309,7 @@ fn idle_rest(longest: Duration, idles: u32) -> Duration {
 }
 
 /// Returns the wait after the last `failures` rounds have failed; `random` is in \[0, 1).
-fn failed_wait(failures: u32, random: f64) -> Duration {
+pub(crate) fn failed_wait(failures: u32, random: f64) -> Duration {
     let (first, longest) = FAILED_WAIT;
     let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
     first.saturating_mul(doubled).min(longest).mul_f64(0.75 + 0.5 * random)

@@ -16,7 +16,7 @@ use optimus_core::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::{role::Role, roster_member::Member, shared::Shared};
+use crate::{post_function::PostFunction, role::Role, roster_member::Member, shared::Shared};
 
 /// The rest of a worker without rosters.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
@@ -56,8 +56,10 @@ pub(crate) struct Posts {
 impl Posts {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         // The names were checked when the worker was built.
-        let member = |sharded| Member::new(shared.clone(), sharded).ok();
-        let members = shared.shardeds.iter().copied().filter_map(member).collect();
+        let member = |function| Member::new(shared.clone(), function).ok();
+        let functions = shared.shardeds.iter().copied().map(PostFunction::Sharded);
+        let sources = shared.sources.scanned().cloned().map(PostFunction::Source);
+        let members = functions.chain(sources).filter_map(member).collect();
         Self { broker: shared.maintenance.clone(), members, shared, is_announced: false }
     }
 
@@ -82,7 +84,8 @@ impl Posts {
         // What has not ended then stays.
         drop(timeout(END_WITHIN, ended).await);
         if timeout(LEAVE_WITHIN, self.give_back()).await.is_err() {
-            let text = "could not give the shards back in time; the lease there ends by itself";
+            let text =
+                "could not give the shards or slices back in time; the lease there ends by itself";
             log_event!(self.shared.log, WARN, "{text}");
         }
         self.count();

@@ -4,7 +4,8 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use optimus_core::{
-    AttemptFacts, Context, Lease, Reason, RecordError, TaskDefinition, TaskRecord,
+    AttemptFacts, Backoff, Context, Lease, Reason, RecordError, SOURCE_HEADER, TaskDefinition,
+    TaskRecord,
     broker::{Give, Release, StartBy},
     log_event, takes_list,
 };
@@ -159,9 +160,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         RecordError::Newer(_) => misfit(&problem.to_string(), None),
         _ => mark_dead(Reason::Undecodable, &problem.to_string(), None),
     })?;
-    let (definition, formula) = shared.registry.get(&record.task).ok_or_else(|| {
-        misfit(&format!("this worker knows no task {:?}", record.task), Some(&record.task))
-    })?;
+    let known = known(shared, &record).map_err(|why| misfit(&why, Some(&record.task)));
+    let (definition, formula) = known?;
     if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
         let why = format!("not started within {expires_in:?}");
         return Err(mark_dead(Reason::Expired, &why, Some(&record.task)));
@@ -210,6 +210,23 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         attempt.part = Part::Leads(Box::new(Run::new(most)));
     }
     Ok((attempt, definition, payload))
+}
+
+/// Returns the definition of a task and its back-off, or what this worker does not know.
+fn known(shared: &Shared, record: &TaskRecord) -> Result<(TaskDefinition, Backoff), String> {
+    if let Some(name) = source_of(record)
+        && shared.sources.get(name).is_none()
+    {
+        return Err(format!("this worker knows no source {name:?}, which checks its rows"));
+    }
+    let task = shared.registry.get(&record.task);
+    task.ok_or_else(|| format!("this worker knows no task {:?}", record.task))
+}
+
+/// Returns the source whose functions run around the task, if there is one.
+fn source_of(record: &TaskRecord) -> Option<&str> {
+    record.headers.get(SOURCE_HEADER.1)?;
+    record.headers.get(SOURCE_HEADER.0).map(String::as_str)
 }
 
 fn context_of(shared: &Shared, begins: AttemptFacts) -> Context {

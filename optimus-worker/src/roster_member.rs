@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use optimus_core::{
-    Changes, Error, Granted, HeldPosts, Post, RosterName, Sharded, WorkerId,
+    Changes, Granted, HeldPosts, InvalidName, Post, RosterName, WorkerId,
     broker::{Broker, Hold, Holding, ScriptCall},
     log_event,
 };
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     lease_state::BEATS_PER_LEASE,
+    post_function::PostFunction,
     post_run::{Phase, PostRun, Work},
     shared::Shared,
 };
@@ -31,7 +32,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// What a worker does as a member of one roster.
 pub(crate) struct Member {
     shared: Arc<Shared>,
-    sharded: Sharded,
+    function: PostFunction,
     roster: RosterName,
     epoch: Instant,
     held: HeldPosts,
@@ -47,11 +48,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(crate) fn new(shared: Arc<Shared>, function: Sharded) -> Result<Self, Error> {
-        let (roster, now) = (RosterName::shards(function.name())?, Instant::now());
+    pub(crate) fn new(shared: Arc<Shared>, function: PostFunction) -> Result<Self, InvalidName> {
+        let (roster, now) = (function.roster()?, Instant::now());
         Ok(Self {
             shared,
-            sharded: function,
+            function,
             roster,
             epoch: now,
             held: HeldPosts::default(),
@@ -151,7 +152,7 @@ impl Member {
         let hold = Hold {
             worker: self.worker(),
             lease: self.lease(),
-            asked: self.sharded.options().shards,
+            asked: self.function.posts(),
             heard: self.held.heard(),
             shown: &shown,
             quiet: if keeps_everything { Duration::ZERO } else { self.lease() },
@@ -184,8 +185,8 @@ impl Member {
     pub(crate) fn failed(&mut self, problem: &optimus_core::broker::BrokerError) {
         self.next_at = Instant::now() + AGAIN.min(self.lease() / BEATS_PER_LEASE);
         if !problem.is_transient() && !std::mem::replace(&mut self.is_failing, true) {
-            let (name, error) = (self.sharded.name(), problem.to_string());
-            let text = "Redis refuses the heartbeats for these shards; they stop with the lease";
+            let (name, error) = (self.function.name(), problem.to_string());
+            let text = self.function.texts().refused;
             log_event!(self.shared.log, ERROR, name, error, "{text}");
         }
     }
@@ -222,8 +223,8 @@ impl Member {
             }
         }
         if started + ending + lost > 0 {
-            let (name, held) = (self.sharded.name(), self.held.shown().len());
-            let text = "the shards of this worker have changed";
+            let (name, held) = (self.function.name(), self.held.shown().len());
+            let text = self.function.texts().changed;
             log_event!(self.shared.log, INFO, name, before, held, started, ending, lost, "{text}");
         }
     }
@@ -231,7 +232,7 @@ impl Member {
     fn begin(&mut self, granted: Granted) {
         let run = PostRun::begin(Work {
             shared: self.shared.clone(),
-            sharded: self.sharded,
+            function: self.function.clone(),
             roster: self.roster.clone(),
             worker: self.worker().clone(),
             granted,
@@ -273,11 +274,9 @@ impl Member {
 
     /// Says that Redis has another count than the code.
     fn greet(&self) {
-        let (count, asked) = (self.held.heard().count, self.sharded.options().shards);
+        let (count, asked) = (self.held.heard().count, self.function.posts());
         if count != asked {
-            let name = self.sharded.name();
-            let text = "Redis has another number of shards than the code, and it counts; to \
-                        change it, call client.shards(name).set_count(number)";
+            let (name, text) = (self.function.name(), self.function.texts().other_count);
             log_event!(self.shared.log, INFO, name, count, asked, "{text}");
         }
     }

@@ -10,7 +10,8 @@ use crate::{
     attempts::Attempts, collects::Collects, config::Config, ledger_retention::Ledgers,
     marked_dead::MarkedDead, posts::OpenPosts, quarantine::Quarantine, reporter::Reporter,
     role_wakeups::Wakeups, served_queues::Queues, services::Services, shard_registry::Shardeds,
-    shutdown_state::Shutdown, slots::Slots, tally::Tally, task_registry::Registry,
+    shutdown_state::Shutdown, slots::Slots, source_registry::Sources, tally::Tally,
+    task_registry::Registry,
 };
 
 /// The state that all roles of one worker share.
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) queues: Queues,
     /// The sharded functions that the worker serves.
     pub(crate) shardeds: Shardeds,
+    /// The sources that the worker knows.
+    pub(crate) sources: Arc<Sources>,
     /// The connection of the rounds of shards.
     pub(crate) shards_broker: Broker,
     /// The id of the worker in all rosters.

@@ -55,9 +55,9 @@ impl Steward {
     /// worker of the queue does so, and removes it if it is unused.
     async fn clean_up(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
         relay(&self.shared, &self.broker, queue, &mut self.unreachable).await;
-        let (lease, own_id) = (self.shared.config.lease, self.shared.queues[0].worker());
+        let (lease, caller) = (self.shared.config.lease, self.shared.member.clone());
         for _ in 0..CALLS_MAX {
-            let reaped = self.broker.reap(queue, &own_id, lease, BATCH_MAX).await?;
+            let reaped = self.broker.reap(queue, &caller, lease, BATCH_MAX).await?;
             let (next_expiry, more) = (reaped.next_expiry, reaped.more);
             log_reaped(&mut LostRuns::of(&self.shared), queue, reaped);
             if next_expiry.is_some_and(|left| !left.is_zero()) {
@@ -93,5 +93,34 @@ impl Role for Steward {
             Err(problem) => log_event!(log, DEBUG, error = %problem, "could not list the queues"),
         }
         interval(AVERAGE, self.shared.queues.peers(), fastrand::f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use optimus_core::{Client, Round, Sharded, ShardedOptions, Walk};
+
+    use super::*;
+    use crate::Worker;
+
+    const SHORT: Duration = Duration::from_millis(1);
+
+    fn shards() -> Sharded {
+        let options = ShardedOptions { shards: 1, idle: AVERAGE, walk: Walk::Forever };
+        let round = |_| Ok(Box::pin(std::future::ready(Ok(Round::Idle))) as _);
+        Sharded::new(("shards", "here"), options, Vec::new, round)
+    }
+
+    #[tokio::test]
+    async fn a_worker_without_queues_of_its_own_cleans_up_those_of_others() {
+        let url = "memory://steward-without-queues";
+        let client = Client::builder(url).connect().await.unwrap();
+        client.broker().announce(&QueueName::new("old").unwrap()).await.unwrap();
+        let worker = Worker::builder(url).quiet().only_named_tasks().sharded(shards);
+        let worker = worker.keep_unused_queues(SHORT).build().unwrap();
+        let mut steward = Steward::new(worker.idle_worker().await);
+        tokio::time::sleep(2 * SHORT).await;
+        steward.tick().await;
+        assert_eq!(client.inspector().queues().await.unwrap(), []);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use optimus_core::{Backoff, CheckedSchedule, Data, DataKey, Error, QueueName, TaskDefinition};
 
-use crate::shard_registry::Shardeds;
+use crate::{shard_registry::Shardeds, source_registry::SourceList};
 
 /// The definitions by task name, and their own schedules.
 #[derive(Debug)]
@@ -55,8 +55,12 @@ impl Registry {
     }
 
     /// Refuses a worker that has nothing to do.
-    pub(crate) fn check_served(&self, shardeds: &Shardeds) -> Result<(), Error> {
-        if self.tasks.is_empty() && shardeds.is_empty() {
+    pub(crate) fn check_served(
+        &self,
+        shardeds: &Shardeds,
+        sources: &SourceList,
+    ) -> Result<(), Error> {
+        if self.tasks.is_empty() && shardeds.is_empty() && sources.is_empty() {
             return Err(Error::invalid(
                 "this worker knows no task: a library of tasks that nothing refers to is not \
                  linked in; add `use my_tasks as _;` to the worker's main.rs, or name tasks with \

@@ -11,6 +11,7 @@ use crate::{
     running_worker::Running,
     shard_registry::Shardeds,
     signals::Signals,
+    source_registry::SourceList,
     task_registry::Registry,
     worker_start::start,
 };
@@ -20,6 +21,7 @@ pub struct Worker {
     config: Config,
     registry: Registry,
     shardeds: Shardeds,
+    sources: SourceList,
     data: Data,
     layers: Layers,
     services: Vec<Service>,
@@ -67,10 +69,10 @@ impl Worker {
 
     pub(crate) fn new(
         config: Config,
-        (registry, shardeds): (Registry, Shardeds),
+        (registry, shardeds, sources): (Registry, Shardeds, SourceList),
         (data, layers, services): (Data, Layers, Vec<Service>),
     ) -> Self {
-        Self { config, registry, shardeds, data, layers, services }
+        Self { config, registry, shardeds, sources, data, layers, services }
     }
 
     /// Runs until SIGTERM or SIGINT. Then the worker lets running tasks finish (see
@@ -128,7 +130,7 @@ impl Worker {
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {
         let given = (self.data, self.layers, self.services);
-        let served = (self.registry, self.shardeds);
+        let served = (self.registry, self.shardeds, self.sources);
         Running::start(start(self.config, served, given).await?, process)
     }
 
@@ -136,7 +138,7 @@ impl Worker {
     #[cfg(test)]
     pub(crate) async fn idle_worker(self) -> std::sync::Arc<crate::shared::Shared> {
         let given = (self.data, self.layers, self.services);
-        start(self.config, (self.registry, self.shardeds), given)
+        start(self.config, (self.registry, self.shardeds, self.sources), given)
             .await
             .expect("the store can be opened")
     }

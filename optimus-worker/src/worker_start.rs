@@ -8,8 +8,8 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, RosterName, Service, Sharded, TaskLimit, WorkerDescription,
-    WorkerId,
+    Data, Error, Layers, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
+    WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
 };
@@ -32,6 +32,8 @@ use crate::{
     shared::Shared,
     shutdown_state::Shutdown,
     slots::Slots,
+    source_layer::SourceLayer,
+    source_registry::{SourceList, Sources},
     tally::Tally,
     task_registry::Registry,
 };
@@ -45,7 +47,7 @@ const NO_SUBSCRIBER: &str = "  no tracing subscriber is installed, so nothing is
 /// Starts a worker up to its registration. Its roles do not run yet.
 pub(crate) async fn start(
     mut config: Config,
-    (registry, shardeds): (Registry, Shardeds),
+    (registry, shardeds, source_list): (Registry, Shardeds, SourceList),
     (data, layers, services): (Data, Layers, Vec<Service>),
 ) -> Result<Arc<Shared>, Error> {
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
@@ -56,7 +58,7 @@ pub(crate) async fn start(
     let wakeups = Arc::new(Wakeups::default());
     let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
     let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
-    check_permissions(&broker, (&queues, &shardeds), &worker).await?;
+    check_permissions(&broker, (&queues, &shardeds, &source_list), &worker).await?;
     let description = describe(&config, &registry);
     let client = OwnClient::here(&broker, layers.clone());
     let services = Services::start(services, &client).await?;
@@ -65,6 +67,7 @@ pub(crate) async fn start(
         print(&banner(&config, &registry, &broker, &worker));
         shardeds.iter().for_each(|sharded| print(&shards_line(sharded)));
         services.names().iter().for_each(|name| print(&format!("  {name}")));
+        source_list.scanned().for_each(|source| print(&source_line(source)));
         if !broker.endpoint().is_memory() {
             facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
         }
@@ -73,6 +76,8 @@ pub(crate) async fn start(
         }
     }
     log_start(&broker, &config, &registry, &worker);
+    let shards_broker = broker.separate("shards");
+    let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
     Ok(Arc::new(Shared {
         config,
@@ -83,12 +88,13 @@ pub(crate) async fn start(
         shutdown: Shutdown::new(broker.log().clone()),
         reporter: Reporter::new(wakeups.clone(), broker.log().clone()),
         client,
-        layers,
+        layers: with_sources(layers, &sources, &broker),
+        sources,
         runtime: Handle::current(),
         broker: broker.clone(),
         queues: Queues::new(queues),
         shardeds,
-        shards_broker: broker.separate("shards"),
+        shards_broker,
         member: worker,
         posts: OpenPosts::default(),
         services,
@@ -147,10 +153,12 @@ async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, E
 /// Returns an error with the permissions that the Redis user lacks, before anything is written.
 async fn check_permissions(
     broker: &Broker,
-    (queues, shardeds): (&[Served], &Shardeds),
+    (queues, shardeds, sources): (&[Served], &Shardeds, &SourceList),
     worker: &WorkerId,
 ) -> Result<(), Error> {
+    let of_source = sources.scanned().find_map(|source| RosterName::sources(source.name()).ok());
     let roster = shardeds.iter().find_map(|sharded| RosterName::shards(sharded.name()).ok());
+    let roster = roster.or(of_source);
     let slot = queues.first().map(|queue| &queue.name).or(roster.as_ref().map(RosterName::slot));
     let Some(slot) = slot.filter(|_| !broker.endpoint().is_memory()) else {
         return Ok(());
@@ -233,6 +241,26 @@ fn shards_line(sharded: &Sharded) -> String {
         "  {} ({} shards, unless Redis has another number)",
         sharded.name(),
         sharded.options().shards
+    )
+}
+
+/// Returns the layers around attempts: those of the program, and inside them the hooks of sources.
+fn with_sources(mut layers: Layers, sources: &Arc<Sources>, broker: &Broker) -> Layers {
+    if !sources.is_empty() {
+        layers.add(SourceLayer { sources: sources.clone(), log: broker.log().clone() });
+    }
+    layers
+}
+
+/// Returns the line of the banner about one source.
+fn source_line(source: &Source) -> String {
+    let options = source.options();
+    let slices = if options.slices == 1 { "slice" } else { "slices" };
+    format!(
+        "  {} (a source in {} {slices}, read every {:?})",
+        source.name(),
+        options.slices,
+        options.tiers[0].every
     )
 }
 

@@ -90,8 +90,12 @@ pub mod glossary;
 pub mod __private;
 
 pub use optimus_core::{Task, TaskFn, TaskOptions, TaskResult};
-pub use optimus_macros::{cron, sharded, task};
+pub use optimus_macros::{cron, sharded, source, task};
 
+pub use optimus_core::{
+    Archive, Found, KEY_BYTES_MAX, PAGE_ROWS_MAX, Page, Row, SliceDetails, SliceScans, Source,
+    SourceDetails, SourceHandle, SourceOptions, TABLES_MAX, Tier,
+};
 pub use optimus_core::{Round, Shard, Sharded, ShardedOptions, ShardsHandle, Walk};
 pub use optimus_core::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails};
 

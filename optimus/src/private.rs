@@ -5,10 +5,20 @@
 
 #[path = "private_shards.rs"]
 mod shards;
+#[path = "private_sources.rs"]
+mod sources;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 
 pub use self::shards::{EndsRound, IsShard, round_of, shard_data};
+pub use self::sources::{
+    Archives, FindsRows, IsPage, NotesFailure, Stands, Tables, archived, found_of, noted,
+    page_data, standing_of, table_names,
+};
+pub use optimus_core::{
+    Archive, PageFacts, Row, RowFacts, RunningArchive, RunningCheck, RunningNote, RunningScan,
+    Source, SourceOptions, SourceParts, Tier,
+};
 pub use optimus_core::{
     Backoff, BoxError, Call, Context, Data, DataKey, Each, Key, KeyTemplate, KeyTexts, LaneFailure,
     MakesBizId, MakesBy, MakesLane, Missed, NextStep, NotNeeded, OnLost, Overlap, Parameter,

@@ -59,8 +59,9 @@
 //! | `wake`, `wake:<worker>` | list | wakeup lists: for work; to stop an attempt |
 //! | `interrupt:<worker>` | list, expires | interrupts the worker's wait for a wakeup |
 //!
-//! A roster is a slot of its own, `{<namespace>:@shards.<name>:0}`, or `@relay.<epoch>` for the
-//! relays of a database. It has `meta`, `workers` and
+//! A roster is a slot of its own: `{<namespace>:@shards.<name>:0}` for the shards of a function,
+//! `{<namespace>:@sources.<name>:0}` for the slices of a source, `@relay.<epoch>` for the relays of
+//! a database. It has `meta`, `workers` and
 //! `worker:<worker>` as a queue, and:
 //!
 //! | key | type | holds |
@@ -71,6 +72,8 @@
 //! | `generations` | hash | generation → its count |
 //! | `positions` | hash | post → how far its holder has come |
 //! | `failures`, `aside` | hash, zset | row → its failures; row by the ms until when it waits |
+//! | `control` | hash | of a source: how its tasks have ended, since when it is slow, requests |
+//! | `scans` | hash | of a source: number of a slice → its figures as JSON |
 //!
 //! A dispenser has a slot of its own, `{<namespace>:@d.<name>:0}`, whose name no queue can have:
 //!

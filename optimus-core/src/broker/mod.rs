@@ -46,6 +46,7 @@ mod server_facts;
 mod server_url;
 mod shard_state;
 mod size_limit;
+mod source;
 mod stored_submit;
 mod submit;
 #[cfg(feature = "tls")]
@@ -91,6 +92,7 @@ pub use self::{
     server_facts::ServerFacts,
     shard_state::{Holder, Positions},
     size_limit::SizeLimit,
+    source::{Ended, SourceSeen, SourceStanding},
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::Woken,
 };

@@ -226,9 +226,18 @@ impl Broker {
 
     /// Reads the names of all rosters of shards that a worker has ever served.
     pub async fn shard_rosters(&self) -> Result<Vec<String>, BrokerError> {
+        self.rosters_of("@shards.").await
+    }
+
+    /// Reads the names of all rosters of sources that a worker has ever served.
+    pub async fn source_rosters(&self) -> Result<Vec<String>, BrokerError> {
+        self.rosters_of("@sources.").await
+    }
+
+    async fn rosters_of(&self, prefix: &str) -> Result<Vec<String>, BrokerError> {
         let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let all = texts("SMEMBERS", set)?;
-        let name = |slot: &String| slot.strip_prefix("@shards.").map(str::to_owned);
+        let name = |slot: &String| slot.strip_prefix(prefix).map(str::to_owned);
         let mut names: Vec<String> = all.iter().filter_map(name).collect();
         names.sort();
         Ok(names)

@@ -349,6 +349,8 @@ scripts! {
     SUSPEND = "suspend": ["clock"] ["meta", "suspended"];
     CHECKPOINT = "checkpoint": [] ["posts", "positions", "generations"];
     DEMOTE = "demote": ["clock"] ["posts", "failures", "aside"];
+    SURVEY = "survey": ["clock"] ["meta", "control", "scans"];
+    RESCAN = "rescan": ["clock"] ["meta", "control"];
     DISPENSER_ADD = "dispenser_add": [
         "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_add",
     ] ["dispenser", "pool", "holders"];

@@ -33,11 +33,13 @@ mod run_now;
 mod schedules;
 mod shards_handle;
 mod siblings;
+mod source_handle;
 mod stored_flow;
 mod stuck_member;
 mod submit_all;
 mod submit_batches;
 mod submit_flow;
+mod submit_found;
 mod submit_layers;
 mod submit_log;
 mod submit_members;
@@ -64,7 +66,9 @@ pub use self::{
     rebuild::Rebuild,
     schedules::Schedules,
     shards_handle::ShardsHandle,
+    source_handle::SourceHandle,
     stored_flow::StoredFlow,
+    submit_found::FoundEnd,
     task_handle::TaskHandle,
 };
 use self::{

@@ -79,9 +79,18 @@ fn unquoted(value: &Expr) -> Option<i128> {
 
 /// Reads a duration above zero.
 pub(crate) fn positive(name: &Ident, value: &Expr) -> Result<Duration> {
+    above_zero(name, value, "; omit it to use the default")
+}
+
+/// Reads a duration above zero that has no default.
+pub(crate) fn required(name: &Ident, value: &Expr) -> Result<Duration> {
+    above_zero(name, value, "")
+}
+
+fn above_zero(name: &Ident, value: &Expr, hint: &str) -> Result<Duration> {
     let duration = duration(name, value)?;
     if duration.is_zero() {
-        return refuse(value, format!("`{name}` must be above zero; omit it to use the default"));
+        return refuse(value, format!("`{name}` must be above zero{hint}"));
     }
     Ok(duration)
 }

@@ -22,6 +22,7 @@ pub mod same_name_module;
 mod serde_attributes;
 mod shadowed_names;
 mod sharded;
+mod source;
 mod steps_with_templates;
 mod unread_template;
 
@@ -56,6 +57,7 @@ run! {
     serde_attributes;
     shadowed_names;
     sharded;
+    source;
     steps_with_templates;
     unread_template;
 }

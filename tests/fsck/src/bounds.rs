@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 83] = [
+const NAMES: [&str; 85] = [
     "meta",
     "tasks",
     "blobs",
@@ -78,6 +78,8 @@ const NAMES: [&str; 83] = [
     "positions",
     "failures",
     "aside",
+    "control",
+    "scans",
     "dispenser",
     "pool",
     "assignees",

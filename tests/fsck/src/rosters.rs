@@ -15,6 +15,19 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     check_members(view, wrong);
     check_posts(view, wrong);
     check_positions(view, wrong);
+    check_source(view, wrong);
+}
+
+fn check_source(view: &View<'_>, wrong: &mut Vec<String>) {
+    let is_number = |text: &String| text.parse::<f64>().is_ok_and(|number| number >= 0.0);
+    for (field, text) in view.pairs("control").iter().filter(|(_, text)| !is_number(text)) {
+        wrong.push(format!("{field} of the source is {text:?}"));
+    }
+    for slice in view.pairs("scans").keys() {
+        if !slice.parse::<u64>().is_ok_and(|slice| slice < POSTS_MAX) {
+            wrong.push(format!("{slice:?} has figures and is no slice"));
+        }
+    }
 }
 
 fn check_members(view: &View<'_>, wrong: &mut Vec<String>) {

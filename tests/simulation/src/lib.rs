@@ -11,7 +11,7 @@
 //! faults, drains the queues and checks the run. With flows, there must be no [`leftovers`].
 //! [`tick_journal`], [`post_journal`] and [`item_journal`] record schedules, rosters and
 //! dispensers, and [`run_sources`] runs schedules and shards from a seed, with the tasks of
-//! [`sources`].
+//! [`sources`]. [`rows`] is a table with a source.
 //! [`calm`] then runs plain tasks and checks shares. [`run`] does all of that from a seed.
 //! [`sweep`] causes one fault at each place of short scenes.
 //!
@@ -39,6 +39,7 @@ pub mod post_journal;
 pub mod process_gate;
 pub mod queues;
 mod relay;
+pub mod rows;
 pub mod run;
 mod run_schedules;
 mod run_shards;

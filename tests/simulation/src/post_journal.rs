@@ -17,7 +17,7 @@ struct Posts {
     stays: Vec<Stay>,
     /// The positions of those that last.
     open: Vec<usize>,
-    /// The largest fence of each number of a post that anybody has worked under.
+    /// The largest fence of each number of a post under which anybody has worked.
     fences: BTreeMap<u16, u64>,
     /// Until when two may work on one post, in ns.
     excused_until: u64,
@@ -103,21 +103,23 @@ impl PostJournal {
 
 impl Posts {
     fn begin(&mut self, stay: Stay) -> Begun {
-        let last = self.fences.insert(stay.index, stay.fence);
+        let last = self.fences.get(&stay.index).copied();
+        self.fences.insert(stay.index, last.unwrap_or(0).max(stay.fence));
         let other = self
             .open
             .iter()
             .map(|place| self.stays[*place])
             .find(|other| other.index == stay.index || other.generation != stay.generation);
-        let mut wrong = last.filter(|last| *last > stay.fence).map(|last| {
-            format!("the fence of shard {} goes back from {last}: {stay:?}", stay.index)
-        });
-        if wrong.is_none()
-            && let Some(other) = other
-        {
+        let later = last.filter(|last| *last > stay.fence);
+        let mut wrong = None;
+        if later.is_some() || other.is_some() {
+            // One whose grant is lost goes on until it hears of it, and its fence is the smaller.
             if stay.from < self.excused_until {
                 self.excused += 1;
-            } else {
+            } else if let Some(last) = later {
+                let index = stay.index;
+                wrong = Some(format!("the fence of shard {index} goes back from {last}: {stay:?}"));
+            } else if let Some(other) = other {
                 wrong = Some(format!("{stay:?} begins while there is {other:?}"));
             }
         }
@@ -155,6 +157,10 @@ mod tests {
         assert!(posts.begin(stay(1, 3, 0, 8)).wrong.is_some(), "an earlier fence");
         posts.excused_until = 6;
         assert!(posts.begin(stay(2, 3, 0, 10)).wrong.is_none(), "after a failover");
-        assert_eq!(posts.excused, 1);
+        assert!(posts.begin(stay(1, 3, 0, 9)).wrong.is_none(), "one that has not heard of it");
+        assert_eq!(posts.excused, 2);
+        (4..7).for_each(|place| posts.end(6, place));
+        posts.excused_until = 0;
+        assert!(posts.begin(stay(1, 3, 0, 9)).wrong.is_some(), "the later fence counts");
     }
 }

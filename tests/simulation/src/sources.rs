@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::network::Network;
 use crate::queues::QUEUE;
+use crate::rows::rows;
 use crate::tasks::{Desk, LOSSES_MAX};
 
 /// The name of the schedule in the code of some workers.
@@ -41,6 +42,8 @@ pub enum Sources {
     Release(u8),
     /// A sharded function.
     Shards,
+    /// A source.
+    Rows,
 }
 
 impl Sources {
@@ -53,6 +56,7 @@ impl Sources {
             Self::Release(3) => builder.task_type::<Coded<3>>(),
             Self::Release(_) => builder.task_type::<Coded<4>>(),
             Self::Shards => builder.sharded(rounds),
+            Self::Rows => builder.source(rows),
         }
     }
 }
@@ -133,8 +137,8 @@ pub fn rounds() -> Sharded {
     Sharded::new((ROUNDS, "simulation"), options, Vec::new, |shard| Ok(Box::pin(round(shard))))
 }
 
-/// The record of one round, from its begin to its end.
-struct Work {
+/// The record of one round or page, from its begin to its end.
+pub(crate) struct Work {
     desk: Desk,
     place: usize,
 }
@@ -148,7 +152,7 @@ impl Drop for Work {
 
 impl Work {
     /// Returns none if the process is dead.
-    fn begin(desk: Desk, shard: &Shard) -> Option<Self> {
+    pub(crate) fn begin(desk: Desk, shard: &Shard) -> Option<Self> {
         let network: &Network = &desk.network;
         if !network.is_alive(desk.process) {
             return None;

@@ -23,6 +23,7 @@ use crate::journal::Journal;
 use crate::network::Network;
 use crate::process_gate::ProcessGate;
 use crate::queues::{ALL, Queues};
+use crate::rows::Rowed;
 use crate::sources::{Sources, Ticked};
 use crate::tasks::{Desk, Mute, Neighbour, Poison, Rare, Work, be_quiet_about_panics};
 
@@ -223,6 +224,7 @@ impl World {
                     .task_type::<Gathered>()
                     .task_type::<Hostile>()
                     .task_type::<Ticked>()
+                    .task_type::<Rowed>()
                     .data(Unclonable)
                     .data(desk);
                 if setup.knows_all {

@@ -87,6 +87,7 @@ scenes! {
     schedules = Schedules;
     schedules_by_hand = SchedulesByHand;
     shards = Shards;
+    scans = Scans;
     dispenses = Dispenses;
     clock_back = ClockBack;
 }

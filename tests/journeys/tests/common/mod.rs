@@ -8,6 +8,7 @@ pub mod one_thread;
 pub mod orders;
 mod raw;
 pub mod rounds;
+pub mod rows;
 pub mod server_pair;
 pub mod steps;
 pub mod sums;

@@ -10,3 +10,5 @@ mod schedules;
 mod shards;
 mod shards_faults;
 mod shards_rounds;
+mod sources;
+mod sources_faults;

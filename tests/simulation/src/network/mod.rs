@@ -21,6 +21,7 @@ use crate::fault_plan::{Exchange, Fair, FaultPlan, Latency};
 use crate::item_journal::ItemJournal;
 use crate::journal::Journal;
 use crate::post_journal::PostJournal;
+use crate::rows::Rows;
 use crate::script_probe::Probe;
 use crate::tally::Tally;
 use crate::tick_journal::TickJournal;
@@ -41,6 +42,8 @@ pub struct Network {
     pub posts: PostJournal,
     /// The items of dispensers.
     pub items: ItemJournal,
+    /// The rows that a source reads.
+    pub rows: Rows,
     pub(crate) probe: Probe,
     /// The store without keys.
     empty: Snapshot,
@@ -134,6 +137,7 @@ impl Network {
             ticks: TickJournal::default(),
             posts: PostJournal::default(),
             items: ItemJournal::default(),
+            rows: Rows::default(),
             probe,
             state: Mutex::new(state),
         })

@@ -14,6 +14,7 @@ mod lanes;
 mod limits;
 mod one_by_one;
 mod operates;
+mod scans;
 mod scene;
 mod schedules;
 mod schedules_by_hand;

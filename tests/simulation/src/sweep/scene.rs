@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
 use super::{after, clock_back, dispenses, gathers, groups, inspects, lanes, limits, one_by_one};
-use super::{schedules, schedules_by_hand, shards};
+use super::{scans, schedules, schedules_by_hand, shards};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::sources::Sources;
@@ -96,6 +96,8 @@ pub enum Scene {
     SchedulesByHand,
     /// Shards of workers that come and go, while an operator changes them.
     Shards,
+    /// Rows of a source, while its target fails, a worker dies and an operator changes it.
+    Scans,
     /// A dispenser with several assignees, and a rebuild.
     Dispenses,
     /// Gates, runs and permits while the clock is set back.
@@ -104,7 +106,7 @@ pub enum Scene {
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -144,6 +146,7 @@ impl Scene {
         Self::Schedules,
         Self::SchedulesByHand,
         Self::Shards,
+        Self::Scans,
         Self::Dispenses,
         Self::ClockBack,
     ];
@@ -170,6 +173,7 @@ impl Scene {
         match self {
             Self::Schedules => Sources::Release(1),
             Self::Shards => Sources::Shards,
+            Self::Scans => Sources::Rows,
             _ => Sources::Nothing,
         }
     }
@@ -243,6 +247,7 @@ impl Scene {
             Self::Schedules => schedules::schedules(&actor).await,
             Self::SchedulesByHand => schedules_by_hand::schedules(&actor).await,
             Self::Shards => shards::shards(&actor).await,
+            Self::Scans => scans::scans(&actor).await,
             Self::Dispenses => dispenses::dispenses(&actor).await,
             Self::ClockBack => clock_back::clock_back(&actor).await,
             Self::Crowd => {
@@ -270,6 +275,9 @@ impl Scene {
         }
         if self == Self::Shards {
             shards::check(world);
+        }
+        if self == Self::Scans {
+            scans::check(world);
         }
         for event in world.network.journal.events() {
             let What::Found { task, state: Found::Dead, .. } = event.what else { continue };

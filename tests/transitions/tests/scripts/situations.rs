@@ -158,6 +158,8 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("suspend", &["roster, one", "roster, all", "roster, resume"]),
     ("checkpoint", &["roster, first", "roster, known", "roster, the last"]),
     ("demote", &["roster, failed", "roster, succeeded"]),
+    ("survey", &["roster, told", "roster, slow"]),
+    ("rescan", &["roster, slow"]),
     ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
     ("reask", &["all"]),

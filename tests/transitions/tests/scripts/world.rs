@@ -249,9 +249,8 @@ impl World {
             "schedule" | "reschedule" | "agenda" | "tick" => {
                 self.schedule_in(bench, script, situation).await
             }
-            "hold" | "yield" | "recount" | "suspend" | "checkpoint" | "demote" => {
-                self.roster_in(bench, script, situation).await
-            }
+            "hold" | "yield" | "recount" | "suspend" | "checkpoint" | "demote" | "survey"
+            | "rescan" => self.roster_in(bench, script, situation).await,
             other => panic!("no script {other}"),
         }
     }

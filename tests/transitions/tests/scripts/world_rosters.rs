@@ -1,10 +1,10 @@
 //! A roster with something of every kind, and the calls on it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use optimus_core::{
     Granted, Post, WorkerId,
-    broker::{BrokerError, Holder},
+    broker::{BrokerError, Ended, Holder},
 };
 
 use redis::cmd;
@@ -45,6 +45,12 @@ impl World {
             }
             broker.suspend(&bench.roster(), Some(3), "ann", "a repair").await.expect("it is there");
         }
+        if situation == "roster, slow" {
+            let figures = BTreeMap::from([(0, "{}".to_owned()), (1, "{}".to_owned())]);
+            let ended = Ended { ok: 1, failed: 40, scan_at_ms: 0 };
+            let told = broker.survey(&bench.roster(), ended, None, &figures).await;
+            told.expect("the roster is there");
+        }
         if situation == "roster, the last" {
             let generation = busy.granted(0).0.generation;
             let others = (1..4).map(|index| (Post { generation, index }.to_string(), "5"));
@@ -83,6 +89,12 @@ impl World {
             }
             ("suspend", "roster, all") => broker.suspend(&roster, None, "bob", "").await.map(drop),
             ("suspend", _) => broker.resume_posts(&roster, None).await.map(drop),
+            ("survey", _) => {
+                let figures = BTreeMap::from([(1, "{}".to_owned())]);
+                let ended = Ended { ok: 3, failed: 30, scan_at_ms: 0 };
+                broker.survey(&roster, ended, Some(ms(1)), &figures).await.map(drop)
+            }
+            ("rescan", _) => broker.rescan(&roster).await,
             ("checkpoint", _) => broker.checkpoint(&holder, "\"here\"").await,
             (_, "roster, failed") => broker.demote(&holder, "r1", (ms(1), ms(9))).await.map(drop),
             _ => broker.forget_failures(&holder, "r1").await,
