@@ -87,17 +87,18 @@ scenes! {
 }
 
 /// Calls that no scene makes. The first six need more tasks that wait for one than a scene has, and
-/// the next two an option that no task of a scene has. Of the next five, three need more tasks than
-/// a scene has: one call removes successes above 1,128, one call handles more than 128 tasks that
-/// are due at once, and one call purges 64 dead tasks of which some block their lanes. The fourth
-/// one needs a key of another type, which only a foreign program would write. The fifth one repeats
-/// a read that was refused, so that its refusal ends the script. The next one needs a task that
-/// takes the result of a task with a biz id and without an outcome ttl, and the one after it a call
-/// of several reports of which the lease of one belongs to another worker. The next two need a task
-/// that led a run and has ended, and that a program of an older version has left in its key. The
-/// next three need gates or runs that wait while the clock is set back, and the last four a group
-/// that has not ended when its time is over.
-const MADE_NOWHERE: [&str; 25] = [
+/// the next two an option that no task of a scene has. Of the next seven, five need more tasks than
+/// a scene has: three calls remove and count successes above 1,128, one call handles more than 128
+/// tasks that are due at once, and one call purges 64 dead tasks of which some block their lanes.
+/// The sixth one needs a key of another type, which only a foreign program would write. The last
+/// one repeats a read that was refused, so that its refusal ends the script. The next one needs a
+/// task that takes the result of a task with a biz id and without an outcome ttl, and the one after
+/// it a call of several reports of which the lease of one belongs to another worker. The next two
+/// need a task that led a run and has ended, and that a program of an older version has left in its
+/// key. The next three need gates or runs that wait while the clock is set back, and the next four
+/// a group that has not ended when its time is over. The last nine need tasks that end in several
+/// minutes, hours or days, or a process that is not heard from for 60 s.
+const MADE_NOWHERE: [&str; 36] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -108,6 +109,8 @@ const MADE_NOWHERE: [&str; 25] = [
     "redis.call('EXISTS', unpack(outcome_keys))",
     "redis.call('SET', outcome.key",
     "redis.call('LTRIM', success",
+    "redis.call('HLEN', base .. 'meta')",
+    "redis.call('HINCRBY', base .. 'meta', 'cut_successes'",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
@@ -123,6 +126,15 @@ const MADE_NOWHERE: [&str; 25] = [
     "if id and redis.call('HEXISTS', tasks, id) == 0",
     "redis.call('HEXISTS', group.key, 'kept')",
     "redis.call('HSET', group.key, 'kept'",
+    "redis.call('HGET', tally, 'hour')",
+    "redis.call('HGET', tally, 'day')",
+    "redis.call('HSET', tally, 'hour'",
+    "redis.call('HSET', tally, 'day'",
+    "redis.call('RPUSH', change.key",
+    "redis.call('LTRIM', change.key",
+    "redis.call('PEXPIRE', change.key",
+    "redis.call('ZREM', fleet, name)",
+    "redis.call('UNLINK', string.sub(fleet",
 ];
 
 /// Calls of `register` that fail only in `renew` and `reap`: no worker of a scene registers just
@@ -133,9 +145,9 @@ const OF_A_CLOCK_SET_BACK: [&str; 3] = [
     "redis.call('LLEN', base .. 'wake')",
 ];
 
-/// Scripts that no scene runs: those of schedules, of rosters and of dispensers. Their own tests
-/// make each call, but no call of them fails here.
-const IN_NO_SCENE: [&str; 17] = [
+/// Scripts that no scene runs: those of schedules, of rosters, of dispensers, and of what only
+/// operators read or ask for. Their own tests make each call, but no call of them fails here.
+const IN_NO_SCENE: [&str; 20] = [
     "agenda",
     "checkpoint",
     "demote",
@@ -146,12 +158,15 @@ const IN_NO_SCENE: [&str; 17] = [
     "dispenser_peek",
     "dispenser_rebuild",
     "dispenser_return",
+    "fingerprints",
     "hold",
     "recount",
     "reschedule",
     "schedule",
+    "stats",
     "suspend",
     "tick",
+    "wish",
     "yield",
 ];
 
