@@ -137,6 +137,13 @@ if moves or marks or outcomes or members and #members.ended > 0 then
   now = now_ms(now_override)
 end
 local successes = redis.call('LLEN', success)
+-- How many of the summaries this call drops; `meta` counts them.
+local cut = successes + (one and 1 or #ids)
+cut = cut > SUCCESS_SLACK and cut - SUCCESS_MAX or nil
+if cut then
+  base = base or string.sub(tasks, 1, -6)
+  redis.call('HLEN', base .. 'meta')
+end
 local back, give_back, ends, write_ends
 local has_effects = members and #members.there > 0
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
@@ -216,8 +223,9 @@ else
     redis.call('RPUSH', success, unpack(column(first_summary, count, held)))
   end
 end
-if successes + (one and 1 or #ids) > SUCCESS_SLACK then
+if cut then
   redis.call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
+  redis.call('HINCRBY', base .. 'meta', 'cut_successes', cut)
 end
 if results then
   for _, side in ipairs(sides) do

@@ -33,6 +33,7 @@ mod current_group;
 mod data;
 mod dispenser;
 mod dispenser_error;
+mod distribution;
 mod durability;
 mod each;
 mod erased_task;
@@ -42,6 +43,8 @@ mod explain;
 mod explain_cycle;
 mod explain_group;
 mod explanation;
+mod fingerprint;
+mod fingerprints;
 mod first_step;
 mod flow;
 mod flow_debug;
@@ -70,6 +73,7 @@ mod page_cursor;
 mod parameter;
 mod part;
 mod prerequisite_key;
+mod process_page;
 mod rate;
 mod record;
 mod record_debug;
@@ -85,6 +89,7 @@ mod sharded;
 mod shards_details;
 mod shared_interval;
 mod state;
+mod stats;
 mod step;
 mod store_schedule;
 mod stored_call;
@@ -112,8 +117,8 @@ pub use self::{
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
-        LaneHandle, NAMESPACE_DEFAULT, Permit, Rebuild, Results, Schedules, ShardsHandle,
-        StepHandle, SubmitAllError, TaskHandle,
+        LaneHandle, NAMESPACE_DEFAULT, Permit, ProcessAnswer, ProcessHandle, Rebuild, Results,
+        Schedules, ShardsHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -125,11 +130,14 @@ pub use self::{
         HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, OpenRow, Settled,
     },
     dispenser_error::{DispenserError, ONCE_BYTES_MAX},
+    distribution::Distribution,
     durability::Durability,
     each::Each,
     erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},
     error::Error,
     explanation::{Explanation, Obstacle},
+    fingerprint::Fingerprint,
+    fingerprints::{FingerprintRow, Fingerprints},
     flow::Flow,
     gate::Gate,
     gather::Gather,
@@ -140,7 +148,7 @@ pub use self::{
     group_results::{GroupResults, MemberEnd, MemberEnds},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
-        Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,
+        Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails, Totals,
         WorkerDescription, WorkerDetails,
     },
     lane::{Lane, LaneFailure},
@@ -155,6 +163,9 @@ pub use self::{
     page_cursor::PageCursor,
     parameter::{NoInput, Parameter, Takes},
     prerequisite_key::{IntoPrerequisite, Key, key},
+    process_page::{
+        ProcessAbout, ProcessCursor, ProcessDetails, ProcessDoing, ProcessPage, RunningTask,
+    },
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
@@ -167,6 +178,7 @@ pub use self::{
     shards_details::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails},
     shared_interval::interval,
     state::{AttemptError, Reason, TaskState},
+    stats::{OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats},
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
@@ -180,7 +192,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::{Deferral, OwnClient},
+    client::{Deferral, OwnClient, Wish},
     credentials::AskCredentials,
     first_step::{Begins, First},
     gate::ShutScope,
@@ -190,6 +202,7 @@ pub use self::{
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     parameter::{Given, give, given, none_given, take},
+    process_page::RUNNING_SHOWN,
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
     shard::{Progress, ShardFacts},

@@ -32,6 +32,7 @@ use crate::{
     slots::Slots,
     tally::Tally,
     task_registry::Registry,
+    task_tallies::TaskTallies,
 };
 
 /// Whether the hint was printed. A process prints it once, for any number of workers.
@@ -69,6 +70,7 @@ pub(crate) async fn start(
     }
     log_start(&broker, &config, &registry, &worker);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
+    let task_tallies = TaskTallies::new(queues.len());
     Ok(Arc::new(Shared {
         config,
         registry,
@@ -91,6 +93,7 @@ pub(crate) async fn start(
         collects: Collects::default(),
         slots,
         tally: Tally::default(),
+        task_tallies,
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),

@@ -15,6 +15,8 @@ pub(crate) mod endpoint;
 mod error;
 mod explain;
 mod file_reader;
+mod fingerprints;
+mod fleet;
 mod group;
 mod group_page;
 mod held_back;
@@ -45,6 +47,7 @@ mod server_facts;
 mod server_url;
 mod shard_state;
 mod size_limit;
+mod stats;
 mod submit;
 #[cfg(feature = "tls")]
 mod tls;
@@ -66,9 +69,11 @@ pub use self::{
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
+    fingerprints::{DeadGroup, DeadGroups},
+    fleet::{Attendance, ProcessSeen},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
     held_back::HeldBack,
-    inspect::{Counts, Found, WorkerSeen},
+    inspect::{Counts, Found, Totals, WorkerSeen},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
     limit::Acquired,

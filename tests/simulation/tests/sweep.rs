@@ -111,6 +111,8 @@ const MADE_NOWHERE: [&str; 23] = [
     "redis.call('ZREM', many.key",
     "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
     "redis.call('LTRIM', success",
+    "redis.call('HLEN', base .. 'meta')",
+    "redis.call('HINCRBY', base .. 'meta', 'cut_successes'",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
@@ -126,6 +128,15 @@ const MADE_NOWHERE: [&str; 23] = [
     "redis.call('HSET', group.key, 'kept'",
     "old[#old + 1] = redis.call('ZRANGE', aside",
     "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
+    "redis.call('HGET', tally, 'hour')",
+    "redis.call('HGET', tally, 'day')",
+    "redis.call('HSET', tally, 'hour'",
+    "redis.call('HSET', tally, 'day'",
+    "redis.call('RPUSH', change.key",
+    "redis.call('LTRIM', change.key",
+    "redis.call('PEXPIRE', change.key",
+    "redis.call('ZREM', fleet, name)",
+    "redis.call('UNLINK', string.sub(fleet",
 ];
 
 /// The script that no scene runs, because only operators call it. Its own tests make each call.

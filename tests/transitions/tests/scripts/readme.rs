@@ -46,7 +46,7 @@ fn each_script_has_its_keys_in_their_order() {
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),
                 owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
-                | "schedule" | "ticks" | "bucket") => format!("{owned}:"),
+                | "schedule" | "ticks" | "bucket" | "process") => format!("{owned}:"),
                 other => other.to_owned(),
             })
             .collect();

@@ -1,0 +1,132 @@
+//! Says what this process does, and obeys what operators ask of it: [`Attends`].
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::{
+    ProcessAbout, ProcessDoing, RUNNING_SHOWN, RunningTask, Wish,
+    broker::{Attendance, Broker, BrokerError},
+    log_event,
+};
+use tokio::time::Instant;
+
+use crate::{role::Role, shared::Shared, vitals};
+
+/// How often a process attends; the wait varies, so that processes do not attend together.
+const EVERY: Duration = Duration::from_secs(4);
+const VARIES: Duration = Duration::from_secs(1);
+/// How long a process that is not heard from is listed.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How long a worker that ends tries to leave the list.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// The role that attends.
+pub(crate) struct Attends {
+    shared: Arc<Shared>,
+    broker: Broker,
+    about: String,
+    /// The CPU time of the process at the last turn, and when that was.
+    cpu_before: Option<(Duration, Instant)>,
+    /// The number of the last wish that was obeyed.
+    obeyed: u64,
+}
+
+impl Attends {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.maintenance.clone();
+        let about = about(&shared);
+        Self { shared, broker, about, cpu_before: None, obeyed: 0 }
+    }
+
+    /// Returns whether a new wish was there.
+    async fn attend(&mut self) -> Result<bool, BrokerError> {
+        let doing = serde_json::to_string(&self.doing()).expect("plain fields");
+        let attendance = Attendance {
+            id: &self.shared.member,
+            gone_after: GONE_AFTER,
+            description: &self.about,
+            doing: &doing,
+        };
+        let (number, wish) = self.broker.attend(&Broker::fleet(), attendance).await?;
+        let is_new = number != self.obeyed;
+        self.obeyed = number;
+        if let Some(wish) = Wish::read(&wish).filter(|_| is_new) {
+            self.obey(wish);
+        }
+        Ok(is_new)
+    }
+
+    fn obey(&self, wish: Wish) {
+        let Shared { slots, shutdown, config, log, .. } = &*self.shared;
+        match wish {
+            Wish::Quiet => slots.allow(0),
+            Wish::Resume => slots.allow(config.concurrency),
+            Wish::Slots(count) => slots.allow(count),
+            Wish::Stop => shutdown.begin(),
+        }
+        let (wish, allowed) = (format!("{wish:?}").to_lowercase(), slots.allowed());
+        log_event!(log, INFO, wish, slots = allowed, "an operator has asked this process");
+    }
+
+    fn doing(&mut self) -> ProcessDoing {
+        let Shared { slots, attempts, .. } = &*self.shared;
+        let mut doing = ProcessDoing::default();
+        (doing.slots, doing.busy) = (slots.allowed(), slots.busy());
+        let mut running = attempts.snapshot();
+        running.retain(|attempt| !attempt.is_settled());
+        running.sort_by(|a, b| {
+            (a.claimed_ms, a.lease.id.uuid()).cmp(&(b.claimed_ms, b.lease.id.uuid()))
+        });
+        doing.running = running
+            .iter()
+            .take(RUNNING_SHOWN)
+            .map(|attempt| {
+                let (id, facts) = (&attempt.lease.id, &attempt.facts);
+                RunningTask::new(id, facts.task, facts.attempt, attempt.claimed_ms)
+            })
+            .collect();
+        doing.rss_bytes = vitals::rss_bytes();
+        let cpu = vitals::cpu_time().map(|used| (used, Instant::now()));
+        if let (Some((used, now)), Some((before, since))) = (cpu, self.cpu_before) {
+            let elapsed = now.duration_since(since).as_secs_f64();
+            if elapsed > 0.0 {
+                let cores = used.saturating_sub(before).as_secs_f64() / elapsed;
+                doing.cpu = Some((cores * 1_000.0).round() / 1_000.0);
+            }
+        }
+        self.cpu_before = cpu;
+        doing
+    }
+
+    /// Leaves the list of processes.
+    pub(crate) async fn leave(&self) {
+        let (broker, fleet) = (self.broker.within(LEAVE_WITHIN), Broker::fleet());
+        let leaving = broker.leave_fleet(&fleet, &self.shared.member);
+        if !matches!(tokio::time::timeout(LEAVE_WITHIN, leaving).await, Ok(Ok(()))) {
+            let text = "could not leave the list of processes; it forgets this one by itself";
+            log_event!(self.shared.log, DEBUG, "{text}");
+        }
+    }
+}
+
+/// Returns what does not change, as JSON.
+fn about(shared: &Shared) -> String {
+    // The description of the worker has the same facts, and more.
+    let mut about: ProcessAbout = serde_json::from_str(&shared.description).unwrap_or_default();
+    env!("CARGO_PKG_VERSION").clone_into(&mut about.version);
+    serde_json::to_string(&about).expect("plain fields")
+}
+
+impl Role for Attends {
+    async fn tick(&mut self) -> Duration {
+        match self.attend().await {
+            // Operators see at once that it was obeyed.
+            Ok(true) => return Duration::ZERO,
+            Ok(false) => {}
+            Err(problem) => {
+                let text = "could not tell operators what this process does";
+                log_event!(self.shared.log, DEBUG, error = %problem, "{text}");
+            }
+        }
+        EVERY + VARIES.mul_f64(fastrand::f64())
+    }
+}

@@ -1,0 +1,71 @@
+//! The processes that run workers: what operators see of them, and what they ask of them.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, Gate, Wait};
+use optimus_core::{ProcessAnswer, ProcessDetails, Task, WorkerId};
+use optimus_testkit::eventually;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn all(bench: &Bench) -> Vec<ProcessDetails> {
+    bench.client.inspector().processes(None, 100).await.unwrap().rows
+}
+
+/// Waits until the only process has said something.
+async fn only(
+    bench: &Bench,
+    what: &str,
+    is_so: impl Fn(&ProcessDetails) -> bool,
+) -> ProcessDetails {
+    eventually(what, PATIENCE, async || all(bench).await.first().is_some_and(&is_so)).await;
+    all(bench).await.remove(0)
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_a_process_runs_and_quiets_resumes_and_stops_it() {
+    let bench = Bench::on_redis().await;
+    let gate = Gate::new();
+    let worker = bench.worker().concurrency(2).data(gate.clone()).task_type::<Wait>();
+    let worker = bench.start(worker);
+    let first = bench.client.submit(Wait {}.call()).await.unwrap();
+    let seen = only(&bench, "it runs a task", |process| process.doing.busy == 1).await;
+    let running = &seen.doing.running[0];
+    assert_eq!((running.task_id().as_ref(), running.attempt), (Some(first.id()), 1));
+    assert_eq!(running.task, Wait::NAME);
+    assert_eq!((seen.about.pid, seen.about.concurrency), (std::process::id(), 2));
+    assert!(!seen.about.host.is_empty() && !seen.about.version.is_empty(), "{seen:?}");
+    assert_eq!((seen.doing.slots, seen.about.queues.as_slice()), (2, &["default".to_owned()][..]));
+    if cfg!(target_os = "linux") {
+        assert!(seen.doing.rss_bytes.is_some());
+    }
+
+    let process = bench.client.process(&seen.id);
+    assert_eq!(process.quiet().await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it is quiet", |process| process.doing.slots == 0).await;
+    bench.client.submit(Wait {}.call()).await.unwrap();
+    assert_eq!(process.slots(1).await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it has one slot", |process| process.doing.slots == 1).await;
+    let counts = bench.client.inspector().counts("default").await.unwrap();
+    assert_eq!((counts.working, counts.ready), (1, 1), "its slot is busy");
+    assert_eq!(process.resume().await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it runs both", |process| process.doing.running.len() == 2).await;
+    gate.open.hit();
+    assert_eq!(process.stop().await.unwrap(), ProcessAnswer::Asked);
+    eventually("it has left the list", PATIENCE, async || all(&bench).await.is_empty()).await;
+    // `run_until` has returned an error, because the worker ended before the test did.
+    drop(worker);
+    assert_eq!(process.stop().await.unwrap(), ProcessAnswer::Absent);
+}
+
+#[tokio::test]
+async fn an_operator_asks_only_processes_that_are_there_and_for_what_is_possible() {
+    let bench = Bench::on_memory().await;
+    let nobody = bench.client.process(&WorkerId::from_stored("vm-1-00000000"));
+    assert_eq!(nobody.quiet().await.unwrap(), ProcessAnswer::Absent);
+    assert!(nobody.slots(0).await.unwrap_err().is_invalid());
+    assert!(bench.client.inspector().processes(None, 0).await.unwrap_err().is_invalid());
+    assert!(all(&bench).await.is_empty());
+}
