@@ -11,6 +11,7 @@ local GONE_MAX = 64
 
 -- Checks.
 local wish = redis.call('HMGET', process, 'wishes', 'wish')
+local expires_in = redis.call('PTTL', fleet)
 local gone = redis.call('ZRANGEBYSCORE', fleet, '-inf', '(' .. whole(now), 'LIMIT', 0, GONE_MAX)
 
 -- Writes.
@@ -23,7 +24,8 @@ end
 redis.call('HSET', process, 'description', description, 'doing', doing, 'seen', whole(now))
 redis.call('PEXPIRE', process, gone_ms)
 redis.call('ZADD', fleet, whole(now + gone_ms), id)
-redis.call('PEXPIRE', fleet, gone_ms)
+-- Idle processes are listed for longer than others.
+redis.call('PEXPIRE', fleet, whole(math.max(expires_in, tonumber(gone_ms))))
 for _, name in ipairs(gone) do
   if name ~= id then
     redis.call('ZREM', fleet, name)

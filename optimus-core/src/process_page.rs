@@ -39,7 +39,8 @@ pub struct ProcessDetails {
     /// it.
     #[serde(serialize_with = "as_text")]
     pub id: WorkerId,
-    /// When it was last heard from, by Redis' clock. It says so every 5 s, and is listed for 60 s.
+    /// When it was last heard from, by Redis' clock: at most 5 s ago if it runs something, at most
+    /// 4 min ago if it is idle. It is listed for 60 s after it, 10 min if it was idle.
     pub seen: DateTime<Utc>,
     /// What does not change while it runs.
     #[serde(flatten)]
@@ -151,7 +152,7 @@ impl ProcessDetails {
 impl Inspector {
     /// Reads the processes that run workers of this namespace, with their machines, their memory
     /// and what they run: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
-    /// before has returned. A process that dies is listed for up to 60 s.
+    /// before has returned. A process that dies is listed for up to 60 s, or 10 min if it was idle.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {

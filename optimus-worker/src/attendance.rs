@@ -11,13 +11,24 @@ use tokio::time::Instant;
 
 use crate::{role::Role, shared::Shared, vitals};
 
-/// How often a process attends; the wait varies, so that processes do not attend together.
-const EVERY: Duration = Duration::from_secs(4);
-const VARIES: Duration = Duration::from_secs(1);
-/// How long a process that is not heard from is listed.
-const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How often a process attends that runs something.
+const BUSY: Pace = Pace { every: Duration::from_secs(4), gone_after: Duration::from_secs(60) };
+/// How often a process attends that runs nothing. Nothing changes meanwhile, and a wish wakes it.
+const IDLE: Pace = Pace { every: Duration::from_secs(180), gone_after: Duration::from_secs(600) };
+/// The wait varies by a quarter, so that processes do not attend together.
+const VARIES: f64 = 0.25;
+/// An idle process says that it runs something when it has run something for this time. Most tasks
+/// have ended by then.
+const BUSY_FOR: Duration = Duration::from_secs(1);
 /// How long a worker that ends tries to leave the list.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often a process attends, and how long it is listed if it is not heard from.
+#[derive(Clone, Copy)]
+struct Pace {
+    every: Duration,
+    gone_after: Duration,
+}
 
 /// The role that attends.
 pub(crate) struct Attends {
@@ -28,27 +39,64 @@ pub(crate) struct Attends {
     cpu_before: Option<(Duration, Instant)>,
     /// The number of the last wish that was obeyed.
     obeyed: u64,
+    /// When it attends next at the latest.
+    next: Instant,
+    /// Whether it has said that nothing runs, and nothing has run for long since then.
+    rests: bool,
+    /// Since when an idle process runs something again.
+    busy_since: Option<Instant>,
 }
 
 impl Attends {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.maintenance.clone();
         let about = about(&shared);
-        Self { shared, broker, about, cpu_before: None, obeyed: 0 }
+        let (cpu_before, next) = (None, Instant::now());
+        let (obeyed, rests, busy_since) = (0, false, None);
+        Self { shared, broker, about, cpu_before, obeyed, next, rests, busy_since }
+    }
+
+    /// Returns how long it may rest; `None` if it must attend now.
+    fn rest(&mut self) -> Option<Duration> {
+        if self.shared.wakeups.take_asked() {
+            return None;
+        }
+        let now = Instant::now();
+        let until_next = Some(self.next.duration_since(now)).filter(|rest| !rest.is_zero());
+        let sleeper = &self.shared.wakeups.attendance;
+        let is_idle = || self.shared.attempts.is_empty();
+        if !self.rests {
+            return until_next;
+        }
+        if is_idle() && sleeper.fall_asleep(is_idle) {
+            self.busy_since = None;
+            return until_next;
+        }
+        let busy_for = now.duration_since(*self.busy_since.get_or_insert(now));
+        let until_busy = BUSY_FOR.saturating_sub(busy_for);
+        until_next.map(|rest| rest.min(until_busy)).filter(|rest| !rest.is_zero())
     }
 
     /// Returns whether a new wish was there.
     async fn attend(&mut self) -> Result<bool, BrokerError> {
-        let doing = serde_json::to_string(&self.doing()).expect("plain fields");
+        let doing = self.doing();
+        let is_idle = doing.busy == 0;
+        let pace = if is_idle { IDLE } else { BUSY };
+        // A call that fails is soon repeated.
+        self.next = Instant::now() + BUSY.wait();
+        (self.rests, self.busy_since) = (false, None);
+        let doing = serde_json::to_string(&doing).expect("plain fields");
         let attendance = Attendance {
             id: &self.shared.member,
-            gone_after: GONE_AFTER,
+            gone_after: pace.gone_after,
             description: &self.about,
             doing: &doing,
         };
         let (number, wish) = self.broker.attend(&Broker::fleet(), attendance).await?;
         let is_new = number != self.obeyed;
         self.obeyed = number;
+        self.next = Instant::now() + pace.wait();
+        self.rests = is_idle;
         if let Some(wish) = Wish::read(&wish).filter(|_| is_new) {
             self.obey(wish);
         }
@@ -116,17 +164,26 @@ fn about(shared: &Shared) -> String {
     serde_json::to_string(&about).expect("plain fields")
 }
 
+impl Pace {
+    fn wait(self) -> Duration {
+        self.every.mul_f64(1.0 + VARIES * fastrand::f64())
+    }
+}
+
 impl Role for Attends {
     async fn tick(&mut self) -> Duration {
+        if let Some(rest) = self.rest() {
+            return rest;
+        }
         match self.attend().await {
-            // Operators see at once that it was obeyed.
-            Ok(true) => return Duration::ZERO,
             Ok(false) => {}
+            // Operators see at once that it was obeyed.
+            Ok(true) => self.next = Instant::now(),
             Err(problem) => {
                 let text = "could not tell operators what this process does";
                 log_event!(self.shared.log, DEBUG, error = %problem, "{text}");
             }
         }
-        EVERY + VARIES.mul_f64(fastrand::f64())
+        Duration::ZERO
     }
 }

@@ -171,7 +171,7 @@ async fn run_roles(
     };
     let attends = async {
         let mut attends = Attends::new(shared.clone());
-        run(&mut attends, &never, stop).await;
+        run(&mut attends, &wakeups.attendance.wakeup, stop).await;
         attends.leave().await;
     };
     let posts = async {

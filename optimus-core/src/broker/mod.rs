@@ -92,7 +92,7 @@ pub use self::{
     shard_state::{Holder, Positions},
     size_limit::SizeLimit,
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
-    wakeup_wait::Woken,
+    wakeup_wait::{Asked, Woken},
 };
 use self::{
     connection::{Commands, Connection},

@@ -346,7 +346,7 @@ scripts! {
     STATS = "stats": ["clock"] ["tally", "minutes", "hours", "days"];
     FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
-    WISH = "wish": [] ["process:"];
+    WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
         "meta", "workers", "joined", "posts", "suspended", "generations", "worker:",
     ];

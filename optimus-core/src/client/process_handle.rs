@@ -9,7 +9,8 @@ use crate::{
     id::WorkerId,
 };
 
-/// Asks a process for something; [`Client::process`] makes it. The process obeys within 5 s.
+/// Asks a process for something; [`Client::process`] makes it. The process obeys within a
+/// second. If its wakeup is lost, it obeys within 5 s, or 4 min if it is idle.
 #[derive(Clone)]
 pub struct ProcessHandle {
     id: WorkerId,
@@ -20,7 +21,7 @@ pub struct ProcessHandle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the process may not be there"]
 pub enum ProcessAnswer {
-    /// It was asked, and obeys within 5 s.
+    /// It was asked, and obeys soon.
     Asked,
     /// No process of that id is there.
     Absent,

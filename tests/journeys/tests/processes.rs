@@ -61,6 +61,24 @@ async fn an_operator_sees_what_a_process_runs_and_quiets_resumes_and_stops_it() 
 }
 
 #[tokio::test]
+async fn an_idle_process_obeys_at_once_although_it_attends_rarely() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().concurrency(2).task_type::<Wait>().data(Gate::new()));
+    let seen = only(&bench, "it is there", |process| process.doing.slots == 2).await;
+    let process = bench.client.process(&seen.id);
+    for round in 0..3 {
+        let asked = std::time::Instant::now();
+        assert_eq!(process.quiet().await.unwrap(), ProcessAnswer::Asked);
+        only(&bench, "it is quiet", |process| process.doing.slots == 0).await;
+        assert_eq!(process.resume().await.unwrap(), ProcessAnswer::Asked);
+        only(&bench, "it uses its slots again", |process| process.doing.slots == 2).await;
+        assert!(asked.elapsed() < PATIENCE / 2, "by itself, it attends each 3 min; round {round}");
+    }
+    worker.stop().await;
+    assert!(all(&bench).await.is_empty());
+}
+
+#[tokio::test]
 async fn an_operator_asks_only_processes_that_are_there_and_for_what_is_possible() {
     let bench = Bench::on_memory().await;
     let nobody = bench.client.process(&WorkerId::from_stored("vm-1-00000000"));

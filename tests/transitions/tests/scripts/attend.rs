@@ -2,10 +2,11 @@
 
 use optimus_core::{
     WorkerId,
-    broker::{BrokerError, Refusal},
+    broker::{Asked, Attendance, BrokerError, Refusal},
 };
+use redis::cmd;
 
-use crate::{bench::Bench, world_fleet::attend};
+use crate::{acts::ms, bench::Bench, world_fleet::attend};
 
 /// Returns the ids of all processes, and how many pages of two they need.
 async fn listed(bench: &Bench) -> (Vec<String>, usize) {
@@ -48,13 +49,34 @@ async fn a_process_hears_the_last_wish_until_it_leaves(bench: Bench) {
     assert_eq!(attend(&bench, 0, &id).await.unwrap(), (0, String::new()));
     bench.at(1).wish(&bench.queue, &id, "quiet").await.unwrap();
     bench.at(1).wish(&bench.queue, &id, "slots 3").await.unwrap();
+    // Two wishes leave one wakeup.
+    let (fleet, listener) = ((&bench.queue, &id), bench.now().blocking("wakeups"));
+    assert_eq!(bench.list("wake:w").await, ["1"]);
+    let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("wake:w"))).await;
+    assert!(ttl > 0, "a wakeup that nobody reads expires");
+    let asked = listener.wait_until_asked(&[], fleet, ms(5_000)).await.unwrap();
+    assert_eq!(asked, Some(Asked::Attend));
     assert_eq!(attend(&bench, 2, &id).await.unwrap(), (2, "slots 3".to_owned()));
     assert_eq!(attend(&bench, 3, &id).await.unwrap(), (2, "slots 3".to_owned()));
     bench.at(4).leave_fleet(&bench.queue, &id).await.unwrap();
     assert!(bench.names().await.is_empty());
 }
 
+async fn an_idle_process_that_is_listed_for_longer_stays_listed_when_others_attend(bench: Bench) {
+    let [idle, busy] = ["idle", "busy"].map(WorkerId::from_stored);
+    let (id, gone_after) = (&idle, ms(240_000));
+    let attendance = Attendance { id, gone_after, description: "{}", doing: "{}" };
+    bench.at(0).attend(&bench.queue, attendance).await.unwrap();
+    attend(&bench, 0, &busy).await.unwrap();
+    let left: i64 = bench.raw(cmd("PTTL").arg(bench.key("fleet"))).await;
+    assert!(left > 200_000, "{left}");
+    let again = WorkerId::from_stored("again");
+    attend(&bench, 100_000, &again).await.unwrap();
+    assert_eq!(listed(&bench).await.0, ["again", "idle"], "the busy one was not heard from");
+}
+
 on_both![
+    an_idle_process_that_is_listed_for_longer_stays_listed_when_others_attend,
     processes_are_listed_by_pages_until_they_leave_or_are_not_heard_from,
     a_process_hears_the_last_wish_until_it_leaves,
 ];

@@ -106,6 +106,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "interrupt" => format!("interrupt:{worker}"),
         "process" if situation == "a new process" => "process:newcomer".into(),
         "process" => "process:busy".into(),
+        "wakeup" => "wake:busy".into(),
         "ledger" => "ledger:c1".into(),
         "requeued" => "requeued:again".into(),
         "outbox" => "outbox:there".into(),
