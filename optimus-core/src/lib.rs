@@ -96,6 +96,7 @@ mod stored_call;
 mod submission;
 mod task;
 mod task_page;
+mod task_progress;
 mod tick;
 mod time_zone;
 mod timing;
@@ -183,6 +184,7 @@ pub use self::{
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
+    task_progress::TaskProgress,
     tick::Tick,
 };
 #[doc(hidden)]

@@ -12,6 +12,7 @@ use crate::{
     inspect::Inspector,
     platform::instant,
     task_page::PAGE_MAX,
+    task_progress::TaskProgress,
 };
 
 /// Some of the processes of a namespace.
@@ -103,6 +104,9 @@ pub struct RunningTask {
     /// When the worker has claimed it, by Redis' clock.
     #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds")]
     pub since: DateTime<Utc>,
+    /// What its handler said last with [`Context::progress`](crate::Context::progress).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<TaskProgress>,
 }
 
 /// The most tasks in [`ProcessDoing::running`].
@@ -113,7 +117,8 @@ impl RunningTask {
     /// Makes the row of a task; for workers.
     #[doc(hidden)]
     pub fn new(id: &TaskId, task: &str, attempt: u32, since_ms: u64) -> Self {
-        Self { id: id.to_string(), task: task.to_owned(), attempt, since: instant(since_ms) }
+        let (id, task, since) = (id.to_string(), task.to_owned(), instant(since_ms));
+        Self { id, task, attempt, since, progress: None }
     }
 
     /// Returns the id of the task, if it can be read.

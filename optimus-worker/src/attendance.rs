@@ -129,7 +129,10 @@ impl Attends {
             .take(RUNNING_SHOWN)
             .map(|attempt| {
                 let (id, facts) = (&attempt.lease.id, &attempt.facts);
-                RunningTask::new(id, facts.task, facts.attempt, attempt.claimed_ms)
+                let since_ms = attempt.claimed_ms;
+                let mut task = RunningTask::new(id, facts.task, facts.attempt, since_ms);
+                task.progress = attempt.ctx.last_progress();
+                task
             })
             .collect();
         doing.rss_bytes = vitals::rss_bytes();

@@ -5,8 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{Bench, Gate, Wait};
-use optimus_core::{ProcessAnswer, ProcessDetails, Task, WorkerId};
+use optimus_core::{BoxError, Context, ProcessAnswer, ProcessDetails, Task, WorkerId};
 use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -58,6 +59,40 @@ async fn an_operator_sees_what_a_process_runs_and_quiets_resumes_and_stops_it() 
     // `run_until` has returned an error, because the worker ended before the test did.
     drop(worker);
     assert_eq!(process.stop().await.unwrap(), ProcessAnswer::Absent);
+}
+
+/// Says that it is half done, and waits.
+#[derive(Serialize, Deserialize)]
+struct Fetch {}
+
+impl Task for Fetch {
+    const NAME: &'static str = "fetch";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        ctx.progress(0.1, "");
+        ctx.progress(0.5, "copied 42 files");
+        let gate: Gate = ctx.data().unwrap();
+        gate.open.wait_for(1).await;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_operator_sees_how_far_a_running_task_has_come() {
+    let bench = Bench::on_memory().await;
+    let gate = Gate::new();
+    let worker = bench.start(bench.worker().data(gate.clone()).task_type::<Fetch>());
+    let handle = bench.client.submit(Fetch {}.call()).await.unwrap();
+    let has_progress =
+        |seen: &ProcessDetails| seen.doing.running.iter().any(|task| task.progress.is_some());
+    let seen = only(&bench, "its progress is seen", has_progress).await;
+    let progress = seen.doing.running[0].progress.clone().unwrap();
+    assert_eq!((progress.part, progress.text.as_str()), (0.5, "copied 42 files"));
+    gate.open.hit();
+    handle.result_within(PATIENCE).await.unwrap();
+    only(&bench, "nothing is left of it", |seen| seen.doing.running.is_empty()).await;
+    worker.stop().await;
 }
 
 #[tokio::test]
