@@ -111,7 +111,7 @@ pub(crate) async fn run(arguments: StatsArguments, session: &Session<'_>) -> Res
     let queues = session.queues(&queues).await?;
     let read = async |inspector: Inspector, queue: QueueName| -> Result<_, Error> {
         let stats = inspector.stats(&queue, unit, units).await?;
-        Ok(lines(queue, &stats, by))
+        Ok(lines(&queue, &stats, by))
     };
     let rows: Vec<StatsLine> =
         session.each_queue(&queues, read).await?.into_iter().flatten().collect();
@@ -130,7 +130,7 @@ fn unit_of(last: Duration) -> Result<(StatsUnit, u32), Failure> {
         .ok_or_else(|| Failure::usage("statistics are kept for 180 days; write --last 180d"))
 }
 
-fn lines(queue: QueueName, stats: &Stats, by: By) -> Vec<StatsLine> {
+fn lines(queue: &QueueName, stats: &Stats, by: By) -> Vec<StatsLine> {
     let line = |task, since, stats| StatsLine { queue: queue.clone(), task, since, stats };
     match by {
         By::Task => {

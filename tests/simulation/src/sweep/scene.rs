@@ -157,7 +157,7 @@ impl Scene {
             // A store that loses a fence, and whose clock is set backward, would give the fence
             // again.
             Self::Clock | Self::ClockBack => !matches!(fault, Fault::RolledBack { .. }),
-            // A submit that arrives days or a year late opens a ledger that its client does not know.
+            // A submit that arrives days late opens a ledger that its client does not know.
             Self::Purge | Self::Statistics => !matches!(fault, Fault::Late(_)),
             _ => true,
         }
