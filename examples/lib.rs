@@ -19,6 +19,7 @@ pages! {
     Testing: "../docs/guides/testing.md",
     Deploying: "../docs/guides/deploying.md",
     Operating: "../docs/guides/operating.md",
+    Statistics: "../docs/guides/statistics.md",
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
     Dependencies: "../docs/guides/dependencies.md",

@@ -135,6 +135,13 @@ if moves or marks or outcomes or members and #members.ended > 0 then
   now = now_ms(now_override)
 end
 local successes = call('LLEN', success)
+-- How many of the summaries this call drops; `meta` counts them.
+local cut = successes + (held and #held or count)
+cut = cut > SUCCESS_SLACK and cut - SUCCESS_MAX or nil
+if cut then
+  base = base or string.sub(tasks, 1, -6)
+  call('HLEN', base .. 'meta')
+end
 local back, give_back, ends, write_ends
 local has_effects = members and #members.there > 0
 -- All that a success without extras means for others is in `waiters`, or has a mark there.
@@ -215,8 +222,9 @@ else
   call('HDEL', working, unpack(ARGV, first_id, first_summary - 1))
   call('RPUSH', success, unpack(ARGV, first_summary, first_summary + count - 1))
 end
-if successes + (held and #held or count) > SUCCESS_SLACK then
+if cut then
   call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
+  call('HINCRBY', base .. 'meta', 'cut_successes', cut)
 end
 if results then
   for _, side in ipairs(sides) do

@@ -112,6 +112,7 @@ if #now_histories > 0 then
 end
 if #due > 0 then
   zadd_as_table(retry, retried, due)
+  redis.call('HINCRBY', meta, 'retries', whole(#due / 2))
 end
 write_ends(queue, endings, now)
 if led then

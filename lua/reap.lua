@@ -147,6 +147,7 @@ end
 if #now_counts > 0 then
   hset_as_table(tries, tried, now_counts)
   redis.call('HSET', errors, unpack(now_histories))
+  redis.call('HINCRBY', meta, 'losses', whole(#now_counts / 2))
 end
 write_ends(queue, endings, now)
 if #back > 0 then

@@ -12,7 +12,7 @@ local function endings_of(queue, ids)
   end
   local asked = #ids > 0 and redis.call('HLEN', queue.cancel) > 0
   return { meta = queue.meta, flow = queue.flow, ids = {}, states = {}, biz = {}, marks = {},
-    clients = {}, stopped = {}, bytes = {},
+    clients = {}, stopped = {}, bytes = {}, ended = {},
     intents = asked and redis.call('HMGET', queue.cancel, unpack(ids)) or {},
     waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
 end
@@ -30,6 +30,7 @@ local function note_end(endings, position, id, state, history, biz, mark)
   end
   if state ~= 'success' then
     endings.bytes[state] = (endings.bytes[state] or 0) + kept_bytes(endings.meta, id, history)
+    endings.ended[state] = (endings.ended[state] or 0) + 1
     if endings.flow then
       endings.flow.tell_end(id, state)
     end
@@ -41,6 +42,9 @@ local function note_cancelled(queue, endings, position, id, header, history)
   local key = biz_key(queue.meta, header)
   note_end(endings, position, id, 'cancelled', history, key, key and redis.call('GET', key))
 end
+
+-- The fields of `meta` with the number of such ends so far.
+local ENDS_OF = { dead = 'deaths', cancelled = 'cancels' }
 
 local function write_ends(queue, endings, now)
   if #endings.stopped > 0 then
@@ -61,6 +65,7 @@ local function write_ends(queue, endings, now)
   end
   for state, bytes in pairs(endings.bytes) do
     redis.call('HINCRBY', queue.meta, state .. '_bytes', whole(bytes))
+    redis.call('HINCRBY', queue.meta, ENDS_OF[state], whole(endings.ended[state]))
   end
   if endings.flow then
     endings.flow.write(now)

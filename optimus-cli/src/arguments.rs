@@ -6,8 +6,9 @@ use crate::{
     command::{
         completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
         doctor::Doctor, flow::FlowCommand, group::GroupCommand, lane::LaneCommand,
-        limit::LimitCommand, man::Man, queue::QueueCommand, schedule::ScheduleCommand,
-        search::Search, shard::ShardCommand, task::TaskCommand, worker::WorkerCommand,
+        limit::LimitCommand, man::Man, process::ProcessCommand, queue::QueueCommand,
+        schedule::ScheduleCommand, search::Search, shard::ShardCommand, stats::StatsArguments,
+        task::TaskCommand, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -70,6 +71,10 @@ pub(crate) enum Command {
     /// Workers, and what they run.
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Processes that run workers: look, quiet, resume, stop.
+    #[command(subcommand)]
+    Process(ProcessCommand),
+    Stats(StatsArguments),
     /// Lanes in which tasks wait, and their widths.
     #[command(subcommand)]
     Lane(LaneCommand),

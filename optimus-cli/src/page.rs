@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use optimus_core::{PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState};
+use optimus_core::{Fingerprint, PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState};
 
 use crate::{failure::Failure, found::Found, output::text, parse, session::Session};
 
@@ -30,6 +30,9 @@ pub(crate) struct Filter {
     /// reason.
     #[arg(long, value_name = "CAUSE", value_parser = cause)]
     cause: Option<Reason>,
+    /// Tasks whose last error has this fingerprint, as `dead fingerprints` prints it.
+    #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true)]
+    fingerprint: Option<Fingerprint>,
 }
 
 /// Reads the word of a reason.
@@ -45,7 +48,9 @@ fn cause(word: &str) -> Result<Reason, String> {
 impl Filter {
     /// Returns whether all tasks are meant.
     pub(crate) fn is_all(&self) -> bool {
-        self.task.is_none() && self.older.is_none() && self.error.is_none() && self.cause.is_none()
+        let Self { task, older, error, cause, fingerprint } = self;
+        let texts = task.is_none() && error.is_none();
+        texts && older.is_none() && cause.is_none() && fingerprint.is_none()
     }
 
     /// Returns whether the task is meant, at that time of Redis.
@@ -62,6 +67,7 @@ impl Filter {
                 .as_ref()
                 .is_none_or(|text| error.is_some_and(|e| e.message.contains(text)))
             && self.cause.is_none_or(|cause| error.is_some_and(|error| error.reason == cause))
+            && self.fingerprint.is_none_or(|print| error.and_then(|e| e.fingerprint) == Some(print))
     }
 }
 

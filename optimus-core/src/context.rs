@@ -8,7 +8,7 @@ use std::{
     pin::pin,
     slice,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -29,6 +29,7 @@ use crate::{
     group::Member,
     id::{QueueName, TaskId},
     layers::Layers,
+    task_progress::TaskProgress,
     tick::Tick,
 };
 
@@ -48,6 +49,8 @@ struct Inner {
     data: Arc<Data>,
     /// Values of this attempt alone.
     values: Values,
+    /// What the handler has said last.
+    progress: Mutex<Option<TaskProgress>>,
     /// The worker's threads. Without a worker, the runtime's threads are used.
     threads: Option<Arc<Threads>>,
     /// The worker's client.
@@ -83,6 +86,7 @@ impl Context {
                 stop,
                 data,
                 values: Values::default(),
+                progress: Mutex::default(),
                 threads,
                 client,
                 blocking,
@@ -95,6 +99,31 @@ impl Context {
     /// if no schedule has.
     pub fn tick(&self) -> Option<&Tick> {
         self.inner.attempt.tick.as_deref()
+    }
+
+    /// Says how far this attempt has come, for operators: the part that is done, from 0 to 1, and
+    /// up to 100 characters, or `""`. [`Inspector::processes`](crate::Inspector::processes) and
+    /// `optimus process show` have the last one of each running task.
+    ///
+    /// The worker sends it every 5 s with what else it says of itself, so it costs no call of
+    /// Redis, however often a handler says it. Nothing is left of it when the attempt ends.
+    ///
+    /// ```
+    /// # fn doc(ctx: &optimus_core::Context, files: &[String]) {
+    /// for (done, file) in files.iter().enumerate() {
+    ///     ctx.progress(done as f64 / files.len() as f64, file);
+    /// }
+    /// # }
+    /// ```
+    pub fn progress(&self, part: f64, text: impl AsRef<str>) {
+        let progress = TaskProgress::new(part, text.as_ref());
+        *self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
+    }
+
+    /// Returns what was last said with [`progress`](Self::progress); for workers.
+    #[doc(hidden)]
+    pub fn last_progress(&self) -> Option<TaskProgress> {
+        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the task's id.

@@ -37,6 +37,7 @@ fn the_error_of_a_dead_task_has_the_error_of_its_last_attempt() {
         attempt: 3,
         worker: "w".into(),
         at: crate::platform::instant(5),
+        fingerprint: None,
     };
     let dead = Error::dead(TaskId::new(QueueName::new("q").unwrap()), Some(last.clone()));
     assert_eq!(dead.attempt_error(), Some(&last));

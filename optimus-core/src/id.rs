@@ -40,6 +40,9 @@ pub enum InvalidName {
     /// The text is not the id of a worker.
     #[error("{0:?} is not a worker's id; one looks like `web-1-4242-9f3c01ab`")]
     NotAWorkerId(String),
+    /// The text is not a fingerprint of failures.
+    #[error("{0:?} is not a fingerprint; one has 11 characters of `-0-9A-Z_a-z`")]
+    NotAFingerprint(String),
 }
 
 impl From<InvalidName> for Error {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use crate::broker::{Counts, LaneDetails, PrerequisiteDetails, ServerFacts};
+pub use crate::broker::{Counts, LaneDetails, PrerequisiteDetails, ServerFacts, Totals};
 use crate::{
     Error,
     broker::Broker,
@@ -17,6 +17,7 @@ use crate::{
     prerequisite_key::Key,
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
+    stats::{Stats, StatsUnit},
     task_page::{PAGE_MAX, TaskPage},
 };
 
@@ -127,6 +128,53 @@ impl Inspector {
     /// methods here that are given a queue.
     pub async fn counts(&self, queue: impl AsRef<str>) -> Result<Counts, Error> {
         Ok(self.broker.counts(&QueueName::new(queue)?).await?)
+    }
+
+    /// Reads how many tasks of a queue have succeeded, died and were cancelled so far.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn totals(&self, queue: impl AsRef<str>) -> Result<Totals, Error> {
+        Ok(self.broker.totals(&QueueName::new(queue)?).await?)
+    }
+
+    /// Reads what ended in a queue in the last `last` minutes, hours or days, by task: how many
+    /// attempts in which way, and how long they ran and waited. The present minute, hour or day is
+    /// one of them.
+    ///
+    /// Workers count, and add their counts every 10 s, or up to every minute if the queue has many
+    /// workers. A worker that is killed loses the counts since then;
+    /// [`totals`](Self::totals) loses none. One read is at most 128 rows.
+    ///
+    /// ```
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// # use optimus_core as optimus;
+    /// use optimus::StatsUnit;
+    ///
+    /// let hour = client.inspector().stats("mail", StatsUnit::Minute, 60).await?;
+    /// for (task, ended) in hour.by_task() {
+    ///     println!("{task}: {} succeeded, {} died", ended.successes, ended.deaths);
+    ///     println!("99 % ran for less than {:?}", ended.run.percentile(99.0));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `last` is 0.
+    pub async fn stats(
+        &self,
+        queue: impl AsRef<str>,
+        unit: StatsUnit,
+        last: u32,
+    ) -> Result<Stats, Error> {
+        let queue = &QueueName::new(queue)?;
+        if last == 0 {
+            return Err(Error::invalid(
+                "the statistics of 0 rows are asked for; ask for 1 or more",
+            ));
+        }
+        Ok(self.broker.stats(queue, unit, last).await?)
     }
 
     /// Tasks in a state: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page

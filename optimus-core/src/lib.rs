@@ -34,6 +34,7 @@ mod current_group;
 mod data;
 mod dispenser;
 mod dispenser_error;
+mod distribution;
 mod durability;
 mod each;
 mod erased_task;
@@ -43,6 +44,8 @@ mod explain;
 mod explain_cycle;
 mod explain_group;
 mod explanation;
+mod fingerprint;
+mod fingerprints;
 mod first_step;
 mod flow;
 mod flow_debug;
@@ -73,6 +76,7 @@ mod page_cursor;
 mod parameter;
 mod part;
 mod prerequisite_key;
+mod process_page;
 mod rate;
 mod record;
 mod record_debug;
@@ -94,12 +98,14 @@ mod source;
 mod source_details;
 mod source_row;
 mod state;
+mod stats;
 mod step;
 mod store_schedule;
 mod stored_call;
 mod submission;
 mod task;
 mod task_page;
+mod task_progress;
 mod tick;
 mod time_zone;
 mod timing;
@@ -122,8 +128,8 @@ pub use self::{
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
-        LaneHandle, NAMESPACE_DEFAULT, Permit, Rebuild, Results, Schedules, ShardsHandle,
-        SourceHandle, StepHandle, SubmitAllError, TaskHandle,
+        LaneHandle, NAMESPACE_DEFAULT, Permit, ProcessAnswer, ProcessHandle, Rebuild, Results,
+        Schedules, ShardsHandle, SourceHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -135,11 +141,14 @@ pub use self::{
         HeldItem, ITEM_BYTES_MAX, Item, ItemPlace, OpenRow, Settled,
     },
     dispenser_error::{DispenserError, ONCE_BYTES_MAX},
+    distribution::Distribution,
     durability::Durability,
     each::Each,
     erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},
     error::Error,
     explanation::{Explanation, Obstacle},
+    fingerprint::Fingerprint,
+    fingerprints::{FingerprintRow, Fingerprints},
     flow::Flow,
     found::{Found, KEY_BYTES_MAX},
     gate::Gate,
@@ -151,7 +160,7 @@ pub use self::{
     group_results::{GroupResults, MemberEnd, MemberEnds},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
-        Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails,
+        Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails, Totals,
         WorkerDescription, WorkerDetails,
     },
     lane::{Lane, LaneFailure},
@@ -167,6 +176,9 @@ pub use self::{
     page_cursor::PageCursor,
     parameter::{NoInput, Parameter, Takes},
     prerequisite_key::{IntoPrerequisite, Key, key},
+    process_page::{
+        ProcessAbout, ProcessCursor, ProcessDetails, ProcessDoing, ProcessPage, RunningTask,
+    },
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::{BACKOFF_MAX, Backoff, BackoffFn, Interrupted},
@@ -182,10 +194,12 @@ pub use self::{
     source_details::{SliceDetails, SliceScans, SourceDetails},
     source_row::Row,
     state::{AttemptError, Reason, TaskState},
+    stats::{OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats},
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
+    task_progress::TaskProgress,
     tick::Tick,
 };
 #[doc(hidden)]
@@ -195,7 +209,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::{Deferral, FoundEnd, OwnClient, StoredFlow},
+    client::{Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
     credentials::AskCredentials,
     first_step::{Begins, First},
     found::{FoundRow, NOTE_WITHIN, RowTask, found_rows},
@@ -207,6 +221,7 @@ pub use self::{
     layers::Layers,
     page::{PageFacts, Stamp},
     parameter::{Given, give, given, none_given, take},
+    process_page::RUNNING_SHOWN,
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
     schedule::CheckedSchedule,
     service::{RunningService, Service, ServiceHost, WithService},

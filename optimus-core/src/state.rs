@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, after::Prerequisite, platform};
+use crate::{Error, after::Prerequisite, fingerprint::Fingerprint, platform};
 
 /// The state of a task. A task is in exactly one state.
 ///
@@ -141,6 +141,25 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    const ALL: [Self; 10] = [
+        Self::Failed,
+        Self::TimedOut,
+        Self::Panicked,
+        Self::Lost,
+        Self::Undecodable,
+        Self::Unknown,
+        Self::Expired,
+        Self::ResultTooLarge,
+        Self::Unreported,
+        Self::Unmet,
+    ];
+
+    /// Returns the reason of that word.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+    }
+
     /// Returns the word for this reason, as stored.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -180,6 +199,10 @@ pub struct AttemptError {
     /// When the error was recorded, by Redis' clock.
     #[serde(rename = "at_ms", serialize_with = "chrono::serde::ts_milliseconds::serialize")]
     pub at: DateTime<Utc>,
+    /// What failures with the same cause have in common. `None` if no worker wrote the entry, such
+    /// as for a loss, or one of an earlier release. Scripts look for it at the end of the entry.
+    #[serde(rename = "fp", skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// An [`AttemptError`] as it is stored: scripts store no message for a loss, and none for a task
@@ -199,6 +222,8 @@ struct StoredError {
     /// The state in which the prerequisite ended; another word if it has not ended.
     #[serde(default)]
     state: String,
+    #[serde(default, rename = "fp")]
+    fingerprint: String,
 }
 
 impl StoredError {
@@ -224,20 +249,22 @@ impl AttemptError {
     pub fn lost(worker: String, attempt: u32) -> Self {
         let message =
             format!("worker {worker} was not heard from for a whole lease in attempt {attempt}");
-        Self { reason: Reason::Lost, message, attempt, worker, at: DateTime::UNIX_EPOCH }
+        let at = DateTime::UNIX_EPOCH;
+        Self { reason: Reason::Lost, message, attempt, worker, at, fingerprint: None }
     }
 }
 
 impl From<StoredError> for AttemptError {
     fn from(stored: StoredError) -> Self {
         let unmet = stored.unmet();
-        let StoredError { reason, message, attempt, worker, at_ms, .. } = stored;
+        let StoredError { reason, message, attempt, worker, at_ms, fingerprint, .. } = stored;
+        let fingerprint = fingerprint.parse().ok();
         let at = platform::instant(at_ms);
         let message = unmet.unwrap_or(message);
         if reason == Reason::Lost && message.is_empty() {
             return Self { at, ..Self::lost(worker, attempt) };
         }
-        Self { reason, message, attempt, worker, at }
+        Self { reason, message, attempt, worker, at, fingerprint }
     }
 }
 

@@ -90,6 +90,7 @@ impl Answered {
         layer_ended::answered(&attempt, answer);
         let Some(replaced) = answer.instead() else {
             shared.tally.count(&ended.outcome);
+            shared.task_tallies.count(shared, &attempt, &ended.outcome, ended.run);
             let is_logged = !matches!(ended.line, Line::OfAnother);
             if is_logged && ended.outcome.level() <= LevelFilter::current() {
                 self.0.push(Event { attempt, instead: None });
@@ -97,6 +98,7 @@ impl Answered {
             return;
         };
         shared.tally.count(&replaced);
+        shared.task_tallies.count(shared, &attempt, &replaced, ended.run);
         let is_logged = replaced.level() <= LevelFilter::current();
         let last = self.0.last_mut();
         if is_logged && !last.is_some_and(|last| last.takes_in(&attempt, &replaced)) {

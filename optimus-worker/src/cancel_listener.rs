@@ -1,15 +1,18 @@
-//! Receives the cancels of running tasks at once. Without this role, they would arrive with the
-//! next heartbeat.
+//! Receives the cancels of running tasks, and what operators ask of the process, at once. Without
+//! this role, they would arrive with the next heartbeat, and when the process attends.
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{QueueName, WorkerId, broker::Broker};
+use optimus_core::{
+    Lease, QueueName, WorkerId,
+    broker::{Asked, Broker},
+};
 
 use crate::{executor, refused_wait::RefusedWait, role::Role, shared::Shared};
 
 /// The longest wait on an idle connection. Some middleboxes close connections that are idle for a
 /// minute.
-const BLOCK_FOR: Duration = Duration::from_secs(40);
+const BLOCK_FOR: Duration = Duration::from_secs(50);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::ZERO;
 
@@ -31,6 +34,14 @@ impl CancelListener {
         );
         Self { shared, broker, refused }
     }
+
+    /// Asks an attempt to stop. The request may be for an earlier attempt that has ended.
+    fn stop(&self, lease: &Lease) {
+        if let Some(attempt) = self.shared.attempts.of(lease) {
+            attempt.cancel();
+        }
+        executor::give_back_quarantined(&self.shared, |held| held == lease);
+    }
 }
 
 impl Role for CancelListener {
@@ -38,20 +49,15 @@ impl Role for CancelListener {
         let queues = self.shared.queues.iter();
         let standings: Vec<(QueueName, WorkerId)> =
             queues.map(|queue| (queue.name.clone(), queue.worker())).collect();
-        let answer = self.broker.wait_for_stop(&standings, BLOCK_FOR).await;
+        let process = (&Broker::fleet(), &self.shared.member);
+        let answer = self.broker.wait_until_asked(&standings, process, BLOCK_FOR).await;
         self.refused.note(&self.shared.log, &answer);
         match answer {
-            Ok(asked) => {
-                // The request may be for an earlier attempt that has ended.
-                if let Some(lease) = asked {
-                    if let Some(attempt) = self.shared.attempts.of(&lease) {
-                        attempt.cancel();
-                    }
-                    executor::give_back_quarantined(&self.shared, |held| *held == lease);
-                }
-                AGAIN
-            }
-            Err(_) => AFTER_ERROR,
+            Ok(Some(Asked::Stop(lease))) => self.stop(&lease),
+            Ok(Some(Asked::Attend)) => self.shared.wakeups.process_asked(),
+            Ok(None) => {}
+            Err(_) => return AFTER_ERROR,
         }
+        AGAIN
     }
 }

@@ -100,7 +100,7 @@ impl Claims {
         }
         let (now, is_quiet) = (Instant::now(), shared.shutdown.is_quiet());
         let all_idle = shared.slots.busy() == 0;
-        if is_quiet || !all_idle || shared.attempts.running() > 0 {
+        if is_quiet || !all_idle || self.idle() == 0 || shared.attempts.running() > 0 {
             let over = shared.quarantine.give_up(now, fastrand::f64());
             for (lease, wait) in over {
                 executor::give_back_for(&shared, lease, wait);

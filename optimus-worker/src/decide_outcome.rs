@@ -9,8 +9,8 @@ use std::{
 };
 
 use optimus_core::{
-    AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Interrupted, Lane, Lease,
-    Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput, ShutScope,
+    AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Fingerprint, Interrupted,
+    Lane, Lease, Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput, ShutScope,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
 };
 
@@ -348,22 +348,33 @@ pub(crate) fn interrupted(attempt: &Attempt) -> Report {
 }
 
 pub(crate) fn error(attempt: &Attempt, reason: Reason, message: &str) -> String {
-    error_entry(&attempt.lease, attempt.facts.attempt, reason, message)
+    error_entry(&attempt.lease, (Some(attempt.facts.task), attempt.facts.attempt), reason, message)
 }
 
 /// Returns the report of a task that is marked Dead without an attempt.
-pub(crate) fn mark_dead(lease: Lease, attempt: u32, reason: Reason, message: &str) -> Report {
-    let error = error_entry(&lease, attempt, reason, message);
+pub(crate) fn mark_dead(
+    lease: Lease,
+    (task, attempt): (Option<&str>, u32),
+    reason: Reason,
+    message: &str,
+) -> Report {
+    let error = error_entry(&lease, (task, attempt), reason, message);
     let outcome =
         if reason == Reason::Expired { FailureOutcome::Expired } else { FailureOutcome::Dead };
     Report::Fail(Failure { lease, outcome, shut: None, error })
 }
 
 /// Returns an entry of the error history: JSON without line breaks.
-fn error_entry(lease: &Lease, attempt: u32, reason: Reason, message: &str) -> String {
+fn error_entry(
+    lease: &Lease,
+    (task, attempt): (Option<&str>, u32),
+    reason: Reason,
+    message: &str,
+) -> String {
     let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
     let (worker, at) = (lease.worker.to_string(), DateTime::UNIX_EPOCH);
-    let entry = AttemptError { reason, message, attempt, worker, at };
+    let fingerprint = Some(Fingerprint::of(task.unwrap_or_default(), reason, &message));
+    let entry = AttemptError { reason, message, attempt, worker, at, fingerprint };
     serde_json::to_string(&entry).expect("plain fields")
 }
 

@@ -275,7 +275,7 @@ fn only_an_expired_task_is_reported_as_one_that_never_blocks_its_lane() {
     for (reason, expected) in
         [(Reason::Expired, FailureOutcome::Expired), (Reason::Unknown, FailureOutcome::Dead)]
     {
-        let Report::Fail(failure) = mark_dead(attempt(0).lease, 1, reason, "late") else {
+        let Report::Fail(failure) = mark_dead(attempt(0).lease, (None, 1), reason, "late") else {
             panic!("a dead task has failed");
         };
         assert_eq!(failure.outcome, expected, "{reason:?}");

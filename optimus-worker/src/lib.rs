@@ -18,6 +18,7 @@
 
 mod answered_reports;
 mod attempts;
+mod attendance;
 mod builder;
 mod cancel_listener;
 mod claim_request;
@@ -86,11 +87,14 @@ mod steward;
 mod success;
 mod summary;
 mod tally;
+mod tally_writer;
 mod task_registry;
+mod task_tallies;
 #[cfg(test)]
 mod test_worker;
 mod user_code;
 mod user_round;
+mod vitals;
 mod work_listener;
 mod worker;
 mod worker_leave;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     answered_reports,
+    attendance::Attends,
     cancel_listener::CancelListener,
     deadlines::Deadlines,
     fallback_reporter::FallbackReporter,
@@ -30,6 +31,7 @@ use crate::{
     shutdown_state::Shutdown,
     steward::Steward,
     summary::Summary,
+    tally_writer::TallyWriter,
     user_code::discard,
     work_listener::WorkListener,
     worker_leave,
@@ -112,7 +114,8 @@ impl Thread {
             pending::<()>().await;
         };
         let mut summary = Summary::new(shared.clone());
-        let roles = run_roles(&shared, runtime, &mut summary);
+        let mut tally_writer = TallyWriter::new(shared.clone());
+        let roles = run_roles(&shared, runtime, &mut summary, &mut tally_writer);
         let all = async { tokio::join!(roles, claimer.cancelled(), ending) };
         tokio::select! {
             biased;
@@ -123,6 +126,7 @@ impl Thread {
         }
         answered_reports::log_unanswered(&shared);
         summary.log();
+        supervise("tally writer", shutdown, tally_writer.leave()).await;
         supervise("leave", shutdown, worker_leave::leave(&shared)).await;
         shutdown.left();
         drop(alive);
@@ -133,7 +137,12 @@ impl Thread {
 }
 
 /// Runs all roles of this thread until they are asked to stop.
-async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary) {
+async fn run_roles(
+    shared: &Arc<Shared>,
+    runtime: Handle,
+    summary: &mut Summary,
+    tally_writer: &mut TallyWriter,
+) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
     let stop = shutdown.roles();
@@ -160,6 +169,11 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         run(&mut relay, &wakeups.relay, stop).await;
         relay.leave().await;
     };
+    let attends = async {
+        let mut attends = Attends::new(shared.clone());
+        run(&mut attends, &wakeups.attendance.wakeup, stop).await;
+        attends.leave().await;
+    };
     let posts = async {
         let mut posts = Posts::new(shared.clone());
         run(&mut posts, &wakeups.posts, stop).await;
@@ -181,8 +195,10 @@ async fn run_roles(shared: &Arc<Shared>, runtime: Handle, summary: &mut Summary)
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
         supervise("relay", shutdown, relay),
+        supervise("attendance", shutdown, attends),
         supervise("scheduler", shutdown, run(Scheduler::new(shared.clone()), scheduler, stop)),
         supervise("summary", shutdown, run(summary, &never, stop)),
+        supervise("tally writer", shutdown, run(tally_writer, &never, stop)),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),
     );

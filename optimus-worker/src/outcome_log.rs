@@ -240,6 +240,7 @@ impl Outcome {
 pub(crate) fn log_marked_dead(shared: &Shared, id: TaskId, marked: Marked, outcome: Outcome) {
     let Marked { task, attempt } = marked;
     shared.tally.count(&outcome);
+    shared.task_tallies.count_without_attempt(shared, (&id, task.as_deref()), &outcome, 0);
     log_ended(shared, outcome, (id, task, attempt), None);
 }
 
@@ -255,6 +256,7 @@ pub(crate) fn log_lost(shared: &Shared, lost: Lost, calls: Option<Calls>) {
     };
     for _ in 0..calls.as_ref().map_or(1, |calls| calls.count) {
         shared.tally.count_lost(&outcome);
+        shared.task_tallies.count_without_attempt(shared, (&id, task.as_deref()), &outcome, 1);
     }
     log_ended(shared, outcome, (id, task, attempt), calls);
 }

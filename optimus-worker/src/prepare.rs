@@ -147,8 +147,8 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
     let mark_dead = |reason, why: &str, task: Option<&str>| {
-        let report = Box::new(decide_outcome::mark_dead(lease.clone(), attempt, reason, why));
-        Obstacle::MarkedDead { report, attempt, task: task.map(str::to_owned) }
+        let report = decide_outcome::mark_dead(lease.clone(), (task, attempt), reason, why);
+        Obstacle::MarkedDead { report: Box::new(report), attempt, task: task.map(str::to_owned) }
     };
     let misfit = |why: &str, task: Option<&str>| {
         if misfit::is_over(misfits, shared.config.misfit_grace) {

@@ -165,13 +165,15 @@ impl ReportBatch {
         if self.single.as_ref().is_some_and(|single| single.is_dead) {
             return Err(self);
         }
-        let (attempt, what) = match self.reports.first() {
+        let (task, attempt, what) = match self.reports.first() {
             Some(Report::Complete(done)) => {
-                (done.attempt, "the task succeeded, but Redis refused the report")
+                let what = "the task succeeded, but Redis refused the report";
+                (Some(done.task), done.attempt, what)
             }
             Some(Report::Fail(failure)) => {
                 let entry = serde_json::from_str::<AttemptError>(&failure.error);
                 (
+                    None,
                     entry.map_or(0, |entry| entry.attempt),
                     "the task failed, and Redis refused the report",
                 )
@@ -180,8 +182,12 @@ impl ReportBatch {
         };
         let message = format!("{what}: {problem}");
         let lease = self.first().clone();
-        let dead =
-            Self::of(decide_outcome::mark_dead(lease, attempt, Reason::Unreported, &message));
+        let dead = Self::of(decide_outcome::mark_dead(
+            lease,
+            (task, attempt),
+            Reason::Unreported,
+            &message,
+        ));
         Ok(Self { single: Some(Single { is_dead: true, ..Single::new(0) }), ..dead })
     }
 }

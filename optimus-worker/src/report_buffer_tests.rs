@@ -24,7 +24,7 @@ fn leases(count: usize) -> Vec<Lease> {
 }
 
 fn failure(lease: &Lease) -> Report {
-    decide_outcome::mark_dead(lease.clone(), 7, Reason::Failed, "its own message")
+    decide_outcome::mark_dead(lease.clone(), (None, 7), Reason::Failed, "its own message")
 }
 
 /// Sends all that may be sent. Redis refuses the report of one lease. Returns the sizes of the

@@ -19,6 +19,8 @@
 //! | scheduler | a schedule that is due sooner than known | `Served::tick_heard`: a heartbeat |
 //! | posts | the end of the work of a post, the end of the worker | `PostRun`, `shutdown_phases` |
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
+//! | attendance | an attempt, if asleep | `Attempts::insert` |
+//! | | what an operator asks | `CancelListener` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //! | | the last post, given back | `Posts` |
@@ -46,9 +48,12 @@ pub(crate) struct Wakeups {
     pub(crate) deadlines: Sleeper,
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
+    pub(crate) attendance: Sleeper,
     pub(crate) ending: Sleeper,
     /// Whether the work listener has asked for the next free slot.
     slot_awaited: AtomicBool,
+    /// Whether an operator has asked the process for something since the last look.
+    asked: AtomicBool,
 }
 
 /// The wakeup on which one role rests.
@@ -193,6 +198,18 @@ impl Wakeups {
         self.deadlines.wake();
         self.fallback_reporter.wake();
         self.driver_watch.wake();
+        self.attendance.wake();
+    }
+
+    /// Called when an operator has asked the process for something.
+    pub(crate) fn process_asked(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        self.attendance.wakeup.wake();
+    }
+
+    /// Returns whether [`process_asked`](Self::process_asked) was called since the last time.
+    pub(crate) fn take_asked(&self) -> bool {
+        self.asked.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -286,6 +303,15 @@ mod tests {
         assert!(wakes(&mut || wakeups.posts_given_back()), "all posts are given back");
         wakeups.post_ended();
         assert!(is_woken(&wakeups.posts));
+    }
+
+    #[test]
+    fn a_wish_wakes_the_attendance_even_if_it_is_not_asleep_and_is_taken_once() {
+        let wakeups = Wakeups::default();
+        assert!(!wakeups.take_asked());
+        wakeups.process_asked();
+        assert!(is_woken(&wakeups.attendance.wakeup));
+        assert!(wakeups.take_asked() && !wakeups.take_asked());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     marked_dead::MarkedDead, posts::OpenPosts, quarantine::Quarantine, reporter::Reporter,
     role_wakeups::Wakeups, served_queues::Queues, services::Services, shard_registry::Shardeds,
     shutdown_state::Shutdown, slots::Slots, source_registry::Sources, tally::Tally,
-    task_registry::Registry,
+    task_registry::Registry, task_tallies::TaskTallies,
 };
 
 /// The state that all roles of one worker share.
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) slots: Arc<Slots>,
     /// The counts that [`Summary`](crate::summary::Summary) logs.
     pub(crate) tally: Tally,
+    /// The counts that [`TallyWriter`](crate::tally_writer::TallyWriter) adds to the statistics.
+    pub(crate) task_tallies: TaskTallies,
     /// The client for handlers that submit.
     pub(crate) client: Arc<OwnClient>,
     /// The runtime for handlers that block.

@@ -12,6 +12,8 @@ use crate::role_wakeups::Wakeups;
 pub(crate) struct Slots {
     all: usize,
     idle: AtomicUsize,
+    /// The number of slots that an operator has withheld.
+    withheld: AtomicUsize,
     /// The number of slots that tasks have begun to use.
     begun: AtomicUsize,
     /// The number of these slots whose tasks only wait for a separate thread.
@@ -36,18 +38,31 @@ pub(crate) struct OffRuntime<'a>(&'a Slots);
 impl Slots {
     pub(crate) fn new(concurrency: usize, queues: usize, wakeups: Arc<Wakeups>) -> Arc<Self> {
         let (idle, begun) = (AtomicUsize::new(concurrency), AtomicUsize::new(0));
-        let off_runtime = AtomicUsize::new(0);
+        let (off_runtime, withheld) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let running = (0..queues).map(|_| AtomicUsize::new(0)).collect();
-        Arc::new(Self { all: concurrency, idle, begun, off_runtime, running, wakeups })
+        Arc::new(Self { all: concurrency, idle, withheld, begun, off_runtime, running, wakeups })
     }
 
+    /// Returns how many more tasks may begin now.
     pub(crate) fn idle(&self) -> usize {
-        self.idle.load(Ordering::SeqCst)
+        let withheld = self.withheld.load(Ordering::SeqCst);
+        self.idle.load(Ordering::SeqCst).saturating_sub(withheld)
     }
 
     /// Returns how many slots are busy.
     pub(crate) fn busy(&self) -> usize {
-        self.all - self.idle()
+        self.all - self.idle.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many slots may be busy.
+    pub(crate) fn allowed(&self) -> usize {
+        self.all - self.withheld.load(Ordering::SeqCst)
+    }
+
+    /// Sets how many slots may be busy, up to all. If more are busy, their tasks go on.
+    pub(crate) fn allow(&self, count: usize) {
+        self.withheld.store(self.all.saturating_sub(count), Ordering::SeqCst);
+        self.wakeups.slot_freed();
     }
 
     /// Returns how many slots are busy with tasks that need a thread of the runtime to end.
@@ -58,7 +73,7 @@ impl Slots {
 
     /// Wakes the work listener when a slot is idle, or now if one is idle.
     pub(crate) fn await_idle(&self) {
-        self.wakeups.await_slot(|| self.idle.load(Ordering::SeqCst) > 0);
+        self.wakeups.await_slot(|| self.idle() > 0);
     }
 
     /// Returns how many slots are busy with tasks of this queue.
@@ -68,7 +83,8 @@ impl Slots {
 
     /// Returns a slot for a task of this queue, if one is idle.
     pub(crate) fn take(self: &Arc<Self>, queue: usize) -> Option<Slot> {
-        let less_one = |idle: usize| idle.checked_sub(1);
+        let withheld = self.withheld.load(Ordering::SeqCst);
+        let less_one = |idle: usize| (idle > withheld).then(|| idle - 1);
         let taken = self.idle.fetch_update(Ordering::SeqCst, Ordering::Acquire, less_one);
         taken.is_ok().then(|| {
             self.running[queue].fetch_add(1, Ordering::AcqRel);
@@ -127,5 +143,20 @@ mod tests {
         assert_eq!(slots.on_runtime(), 2);
         taken.clear();
         assert_eq!((slots.busy(), slots.on_runtime()), (0, 0));
+    }
+
+    #[test]
+    fn slots_that_are_withheld_are_not_taken_and_busy_ones_go_on() {
+        let slots = Slots::new(4, 1, Arc::default());
+        let mut taken: Vec<Slot> = (0..3).filter_map(|_| slots.take(0)).collect();
+        slots.allow(2);
+        assert_eq!((slots.allowed(), slots.idle(), slots.busy()), (2, 0, 3));
+        assert!(slots.take(0).is_none());
+        taken.truncate(1);
+        assert_eq!(slots.idle(), 1);
+        taken.extend(slots.take(0));
+        assert!(taken.len() == 2 && slots.take(0).is_none());
+        slots.allow(9);
+        assert_eq!((slots.allowed(), slots.idle()), (4, 2), "there are no more than at the start");
     }
 }

@@ -125,7 +125,8 @@ impl Worker {
             () = shared.shutdown.quieted() => None,
         };
         running.end().await;
-        output.ok_or_else(|| Error::broken(shared.shutdown.failure().unwrap_or_default()))
+        let asked = "an operator has asked it to stop";
+        output.ok_or_else(|| Error::broken(shared.shutdown.failure().unwrap_or(asked)))
     }
 
     async fn start(self, process: Option<Process>) -> Result<Running, Error> {

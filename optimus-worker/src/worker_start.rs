@@ -36,6 +36,7 @@ use crate::{
     source_registry::{SourceList, Sources},
     tally::Tally,
     task_registry::Registry,
+    task_tallies::TaskTallies,
 };
 
 /// Whether the hint was printed. A process prints it once, for any number of workers.
@@ -79,6 +80,7 @@ pub(crate) async fn start(
     let shards_broker = broker.separate("shards");
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
+    let task_tallies = TaskTallies::new(queues.len());
     Ok(Arc::new(Shared {
         config,
         registry,
@@ -103,6 +105,7 @@ pub(crate) async fn start(
         collects: Collects::default(),
         slots,
         tally: Tally::default(),
+        task_tallies,
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),

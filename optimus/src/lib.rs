@@ -139,10 +139,14 @@ pub use optimus_worker::{Worker, WorkerBuilder};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
 pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts};
+pub use optimus_core::{Distribution, OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats, Totals};
 pub use optimus_core::{Explanation, Obstacle};
+pub use optimus_core::{Fingerprint, FingerprintRow, Fingerprints};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
+pub use optimus_core::{ProcessAbout, ProcessAnswer, ProcessCursor, ProcessDetails, ProcessDoing};
+pub use optimus_core::{ProcessHandle, ProcessPage, RunningTask};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
-pub use optimus_core::{TaskDetails, WorkerDetails};
+pub use optimus_core::{TaskDetails, TaskProgress, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]

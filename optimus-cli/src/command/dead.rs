@@ -1,9 +1,11 @@
 //! `optimus dead`: dead tasks, in bulk.
 
+use std::cmp::Reverse;
+
 use clap::{Args, Subcommand};
 use optimus_core::{PAGE_MAX, QueueName, TaskState};
 
-use super::task_row::TaskRecordRow;
+use super::{fingerprint_row::CauseRow, task_row::TaskRecordRow};
 use crate::{
     bulk::{self, Act},
     consent::expect,
@@ -23,6 +25,12 @@ pub(crate) enum DeadCommand {
         /// How many tasks to list.
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
+    },
+    /// List the causes of deaths: one row for all dead tasks with the same fingerprint.
+    Fingerprints {
+        /// The queues [default: all].
+        #[arg(value_name = "QUEUE")]
+        queues: Vec<QueueName>,
     },
     /// Put dead tasks back in the ready list, with new attempts. They are counted and shown first.
     Retry {
@@ -65,6 +73,7 @@ pub(crate) struct Sure {
 pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         DeadCommand::List { which, limit } => list(session, &which, limit).await,
+        DeadCommand::Fingerprints { queues } => fingerprints(session, &queues).await,
         DeadCommand::Retry { which, sure } => change(session, Act::Retry, &which, sure).await,
         DeadCommand::Delete { which, sure } => change(session, Act::Delete, &which, sure).await,
         DeadCommand::Export { which } => export(session, &which).await,
@@ -94,6 +103,23 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
         session
             .out
             .hint(&format!("the first {}; --limit shows more", text::count(limit as u64, "task")));
+    }
+    Ok(Exit::Done)
+}
+
+async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
+    let (now, mut rows) = (session.now().await?, Vec::new());
+    let (mut scanned, mut dead) = (0, 0);
+    for queue in session.queues(queues).await? {
+        let found = session.inspector().fingerprints(&queue).await?;
+        (scanned, dead) = (scanned + found.scanned, dead + found.dead);
+        rows.extend(CauseRow::all(&queue, found));
+    }
+    rows.sort_by_key(|row| Reverse(row.dead()));
+    session.out.rows(&rows, now, "No task is dead.")?;
+    if scanned < dead {
+        let (scanned, dead) = (text::number(scanned), text::count(dead, "dead task"));
+        session.out.hint(&format!("looked at {scanned} of {dead}, the oldest of each queue"));
     }
     Ok(Exit::Done)
 }

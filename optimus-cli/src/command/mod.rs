@@ -5,17 +5,20 @@ pub(crate) mod dead;
 pub(crate) mod dev;
 pub(crate) mod dispenser;
 pub(crate) mod doctor;
+mod fingerprint_row;
 pub(crate) mod flow;
 pub(crate) mod group;
 pub(crate) mod lane;
 pub(crate) mod limit;
 pub(crate) mod man;
+pub(crate) mod process;
 pub(crate) mod queue;
 mod queue_show;
 pub(crate) mod schedule;
 mod schedule_row;
 pub(crate) mod search;
 pub(crate) mod shard;
+pub(crate) mod stats;
 pub(crate) mod task;
 mod task_row;
 mod task_show;
@@ -47,6 +50,8 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Task(command) => task::run(command, session).await,
         Command::Dead(command) => dead::run(command, session).await,
         Command::Worker(command) => worker::run(command, session).await,
+        Command::Process(command) => process::run(command, session).await,
+        Command::Stats(command) => stats::run(command, session).await,
         Command::Lane(command) => lane::run(command, session).await,
         Command::Limit(command) => limit::run(command, session).await,
         Command::Schedule(command) => schedule::run(command, session).await,

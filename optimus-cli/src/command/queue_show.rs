@@ -1,7 +1,7 @@
 //! `optimus queue show`: one queue.
 
 use futures_util::try_join;
-use optimus_core::{Gate, QueueName, Shut};
+use optimus_core::{Gate, QueueName, Shut, Totals};
 use serde_json::json;
 
 use crate::{
@@ -14,8 +14,9 @@ use crate::{
 pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {
     let inspector = session.inspector();
     let gate = session.client.gate(queue, Gate::Queue);
-    let (counts, workers, waits, limit) = try_join!(
+    let (counts, totals, workers, waits, limit) = try_join!(
         inspector.counts(queue),
+        inspector.totals(queue),
         inspector.workers(queue),
         inspector.explain_queue(queue),
         gate.get(),
@@ -41,6 +42,7 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         "cancelled_bytes": counts.cancelled_bytes,
         "recent_successes": counts.recent_successes,
         "removed": counts.purged,
+        "totals": totals,
         "workers": workers.len(),
         "slots": slots,
         "paused": counts.paused,
@@ -65,8 +67,22 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         ("cancelled", with_size(counts.cancelled, counts.cancelled_bytes)),
         ("successes", Some(format!("{} kept", text::number(counts.recent_successes)))),
         ("removed", Some(format!("{} without success", text::number(counts.purged)))),
+        ("so far", Some(so_far(totals))),
         ("waits for", Some(waits.to_string())),
     ];
     session.out.fields(&object, &fields)?;
     Ok(Exit::Done)
+}
+
+/// Says how many attempts and tasks have ended in which way since the queue was first used.
+fn so_far(totals: Totals) -> String {
+    let Totals { successes, retries, losses, deaths, cancels } = totals;
+    let counts = [
+        (successes, "succeeded"),
+        (retries, "retried"),
+        (losses, "lost"),
+        (deaths, "died"),
+        (cancels, "cancelled"),
+    ];
+    counts.map(|(count, word)| format!("{} {word}", text::number(count))).join(" · ")
 }

@@ -1,8 +1,12 @@
 //! Texts that would change what a terminal shows.
 
 use optimus::{Gate, Item, Schedule};
+use serde_json::json;
 
-use crate::stage::{Stage, send};
+use crate::{
+    stage::{Stage, send},
+    statistics::{PROCESS, attend},
+};
 
 /// Colours, a new title, an erased screen, another direction, nothing visible, an end of line.
 const HOSTILE: &str = "a\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\u{202e}gnp.exe\u{200b}\u{e0041}\
@@ -24,6 +28,10 @@ async fn no_text_of_a_task_reaches_the_terminal_as_it_is() {
     let review = stage.client.dispenser("review");
     review.add([Item::new(HOSTILE), Item::new("x\u{1b}[2J")]).await.unwrap();
     review.assign("a\u{1b}c\u{202e}", 1).await.unwrap();
+    let progress = json!({ "part": 0.5, "text": HOSTILE });
+    let running = json!([{ "id": HOSTILE, "task": HOSTILE, "attempt": 1, "since_ms": 0,
+        "progress": progress }]);
+    attend(&stage, &json!({ "running": running }).to_string()).await;
     let dead = dead.to_string();
     for words in [
         &["queue", "show", "mail"][..],
@@ -34,6 +42,10 @@ async fn no_text_of_a_task_reaches_the_terminal_as_it_is() {
         &["dead", "list"],
         &["dead", "export"],
         &["dead", "retry"],
+        &["dead", "fingerprints"],
+        &["process", "show", PROCESS],
+        &["process", "show", "a\u{1b}[2J"],
+        &["stats"],
         &["lane", "list", "mail"],
         &["limit", "list"],
         &["schedule", "list"],

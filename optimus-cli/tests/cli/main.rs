@@ -9,3 +9,4 @@ mod kit;
 mod outputs;
 mod scrub;
 mod stage;
+mod statistics;

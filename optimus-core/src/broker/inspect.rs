@@ -1,6 +1,7 @@
 //! `inspect`, `count` and plain reads for inspectors.
 
 use redis::{Cmd, Value};
+use serde::Serialize;
 
 use super::{Broker, BrokerError, Reply, ScriptCall, keys, reply, scripts};
 use crate::{
@@ -46,8 +47,7 @@ pub struct Counts {
     pub dead: u64,
     /// Cancelled tasks that are kept.
     pub cancelled: u64,
-    /// The successes whose summaries are kept: the last 1,000, and up to 128 more. The number of
-    /// all successes is not kept; each worker's log has them per minute.
+    /// The successes whose summaries are kept: the last 1,000, and up to 128 more.
     pub recent_successes: u64,
     /// Bytes of the dead tasks' records, arguments and error histories.
     pub dead_bytes: u64,
@@ -58,6 +58,22 @@ pub struct Counts {
     pub purged: u64,
     /// Whether the queue is paused, so that no tasks are claimed.
     pub paused: bool,
+}
+
+/// What ended in a queue since it was first used. A queue that nobody uses for a day is removed,
+/// and begins again at 0. While a worker of an earlier release runs, some of its ends are missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Tasks that succeeded.
+    pub successes: u64,
+    /// Attempts that failed, after which another one follows.
+    pub retries: u64,
+    /// Attempts that were lost with their worker.
+    pub losses: u64,
+    /// Ends of tasks as Dead. A task that is requeued and dies again counts twice.
+    pub deaths: u64,
+    /// Ends of tasks as Cancelled.
+    pub cancels: u64,
 }
 
 /// A worker as one queue sees it.
@@ -72,6 +88,9 @@ pub struct WorkerSeen {
     /// The tasks that the worker holds.
     pub running: Vec<TaskId>,
 }
+
+/// How many words of an answer are [`Counts`]; the totals follow.
+const COUNTS: usize = 12;
 
 impl Broker {
     /// Reads the stored data of one task.
@@ -133,6 +152,20 @@ impl Broker {
             cancelled_bytes: reply.number()?,
             purged: reply.number()?,
             paused: reply.flag()?,
+        })
+    }
+
+    /// Reads what ended so far.
+    pub async fn totals(&self, queue: &QueueName) -> Result<Totals, BrokerError> {
+        let call = ScriptCall::new(&scripts::COUNT, &self.keys(queue), "");
+        let mut reply = self.run_read(call).await?;
+        reply.next_texts(COUNTS)?;
+        Ok(Totals {
+            successes: reply.number()?,
+            retries: reply.number()?,
+            losses: reply.number()?,
+            deaths: reply.number()?,
+            cancels: reply.number()?,
         })
     }
 

@@ -47,6 +47,8 @@
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
+//! | `tally` | hash, expires | the open rows of the statistics: of the minute, hour and day |
+//! | `minutes`, `hours`, `days` | list, expires | finished rows, the latest last |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |
 //! | `waiters`, field `#<key>` | | that key has content, so a success must look at it |
 //! | `result:<id>` | string, expires | what the handler returned |
@@ -89,6 +91,13 @@
 //! | `done:<hour>` | hash, expires | finished item → its assignee |
 //! | `seen:<rebuild>` | hash, expires | the items that a rebuild has listed |
 //! | `answer:<assignee>:<name>` | string, expires | an answer for a repeat of its request |
+//!
+//! All processes of a namespace are in the slot `{<namespace>:@fleet:0}`:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `fleet` | zset, expires | process by the ms when it counts as gone |
+//! | `process:<id>` | hash, expires | what a process is and does, and what it is asked for |
 //!
 //! In addition to the queues, `<namespace>:queues` is the set of their names.
 
@@ -169,6 +178,11 @@ impl Keys {
     /// Returns the key of the history of a schedule.
     pub fn ticks(&self, name: &str) -> String {
         self.owned("ticks:", name)
+    }
+
+    /// Returns the key of a process.
+    pub fn process(&self, id: &str) -> String {
+        self.owned("process:", id)
     }
 
     /// Returns the key of the effects on another queue.

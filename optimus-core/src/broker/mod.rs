@@ -15,6 +15,8 @@ pub(crate) mod endpoint;
 mod error;
 mod explain;
 mod file_reader;
+mod fingerprints;
+mod fleet;
 mod group;
 mod group_page;
 mod held_back;
@@ -47,6 +49,7 @@ mod server_url;
 mod shard_state;
 mod size_limit;
 mod source;
+mod stats;
 mod stored_submit;
 mod submit;
 #[cfg(feature = "tls")]
@@ -69,9 +72,11 @@ pub use self::{
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},
+    fingerprints::{DeadGroup, DeadGroups},
+    fleet::{Attendance, ProcessSeen},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
     held_back::HeldBack,
-    inspect::{Counts, Found, WorkerSeen},
+    inspect::{Counts, Found, Totals, WorkerSeen},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
     limit::Acquired,
@@ -94,7 +99,7 @@ pub use self::{
     size_limit::SizeLimit,
     source::{Ended, SourceSeen, SourceStanding},
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
-    wakeup_wait::Woken,
+    wakeup_wait::{Asked, Woken},
 };
 use self::{
     connection::{Commands, Connection},

@@ -301,7 +301,8 @@ scripts! {
         "cancelled", "success", "tries", "errors", "skips", "cancel", "waiters", "blobs",
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
-        "groups", "widths", "asked", "gathers", "schedules", "code_schedules",
+        "groups", "widths", "asked", "gathers", "schedules", "code_schedules", "tally", "minutes",
+        "hours", "days",
     ];
     AWAIT = "await": [
         "key_of", "task_born", "task_header", "gather", "lane_find", "gate_class", "gate_find",
@@ -341,6 +342,11 @@ scripts! {
         "meta", "ready", "priority", "delayed", "retry", "dead", "cancelled", "success", "workers",
         "unmet",
     ];
+    TALLY = "tally": ["clock", "tally_row"] ["worker:", "tally", "minutes", "hours", "days"];
+    STATS = "stats": ["clock"] ["tally", "minutes", "hours", "days"];
+    FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
+    ATTEND = "attend": ["clock"] ["fleet", "process:"];
+    WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
         "meta", "workers", "joined", "posts", "suspended", "generations", "worker:",
     ];

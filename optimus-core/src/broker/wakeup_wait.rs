@@ -28,6 +28,15 @@ pub enum Woken {
     Interrupted,
 }
 
+/// What a worker is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The attempt with this lease should stop.
+    Stop(Lease),
+    /// The process should attend, because an operator has a wish.
+    Attend,
+}
+
 impl Broker {
     /// Waits until one of the queues has work, or this worker is interrupted in `home`; `None`
     /// after `timeout`.
@@ -51,22 +60,28 @@ impl Broker {
         }))
     }
 
-    /// Waits until an attempt of this worker should stop; `None` after `timeout`. The worker's id
-    /// may differ between queues.
-    pub async fn wait_for_stop(
+    /// Waits until an attempt of this worker should stop, or its process should attend; `None`
+    /// after `timeout`. The worker's id may differ between queues.
+    pub async fn wait_until_asked(
         &self,
         registrations: &[(QueueName, WorkerId)],
+        (fleet, process): (&QueueName, &WorkerId),
         timeout: Duration,
-    ) -> Result<Option<Lease>, BrokerError> {
+    ) -> Result<Option<Asked>, BrokerError> {
         let list_of =
             |(queue, worker): &(QueueName, WorkerId)| self.keys(queue).cancel_listener(worker);
-        let lists: Vec<String> = registrations.iter().map(list_of).collect();
+        let mut lists: Vec<String> = registrations.iter().map(list_of).collect();
+        lists.push(self.keys(fleet).cancel_listener(process));
         let woken = self.block(&lists, timeout).await?;
         Ok(woken.and_then(|(list, asked)| {
-            let (queue, worker) = &registrations[lists.iter().position(|other| *other == list)?];
+            let at = lists.iter().position(|other| *other == list)?;
+            let Some((queue, worker)) = registrations.get(at) else {
+                return Some(Asked::Attend);
+            };
             let (id, token) = std::str::from_utf8(&asked).ok()?.split_once(' ')?;
             let id = TaskId::from_stored(queue.clone(), id).ok()?;
-            Some(Lease { id, worker: worker.clone(), token: Token::parse(token)? })
+            let token = Token::parse(token)?;
+            Some(Asked::Stop(Lease { id, worker: worker.clone(), token }))
         }))
     }
 

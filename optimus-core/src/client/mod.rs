@@ -25,6 +25,7 @@ mod other_kind;
 mod part_ids;
 mod permit;
 mod prerequisite_asks;
+mod process_handle;
 mod promise;
 mod readahead;
 mod rebuild;
@@ -51,6 +52,7 @@ use std::{
     sync::{Arc, RwLock},
 };
 
+pub use self::process_handle::{ProcessAnswer, ProcessHandle, Wish};
 pub use self::{
     builder::{ClientBuilder, NAMESPACE_DEFAULT},
     cancel_call::CancelCall,

@@ -58,9 +58,7 @@ mod other {
     #[optimus::source(
         every = 60, name = "of.texts", over = tables(), demote(1.. = "5m"), before = is_due
     )]
-    pub async fn texts(
-        page: optimus::Page<String>,
-    ) -> Result<Vec<optimus::Found<String>>, String> {
+    pub async fn texts(page: optimus::Page<String>) -> Result<Vec<optimus::Found<String>>, String> {
         Ok(page.after().cloned().map(optimus::Found::new).into_iter().collect())
     }
 }

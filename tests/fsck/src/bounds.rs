@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 85] = [
+const NAMES: [&str; 91] = [
     "meta",
     "tasks",
     "blobs",
@@ -56,6 +56,10 @@ const NAMES: [&str; 85] = [
     "cancelled",
     "deleted",
     "success",
+    "tally",
+    "minutes",
+    "hours",
+    "days",
     "tries",
     "errors",
     "skips",
@@ -90,10 +94,12 @@ const NAMES: [&str; 85] = [
     "done:",
     "seen:",
     "answer:",
+    "fleet",
+    "process:",
 ];
 
 /// The fields of `meta`.
-const META: [&str; 24] = [
+const META: [&str; 29] = [
     "needs",
     "limited",
     "paused",
@@ -113,6 +119,11 @@ const META: [&str; 24] = [
     "purge_from",
     "dead_bytes",
     "cancelled_bytes",
+    "cut_successes",
+    "retries",
+    "losses",
+    "deaths",
+    "cancels",
     "generation",
     "count",
     "quiet_until",
@@ -133,7 +144,8 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// Checks the expiry of each key. `left` has the remaining ms of each key, in the order of the
-/// dump, or -1 for a key without an expiry. Messages, results and marks of successes must expire.
+/// dump, or -1 for a key without an expiry. Messages, results, marks of successes and
+/// statistics must expire.
 /// No other key may expire.
 pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
@@ -152,9 +164,13 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "done:",
             "seen:",
             "answer:",
+            "process:",
+            "fleet",
         ];
-        let passes =
-            kinds.iter().any(|kind| name.starts_with(kind)) || (name.starts_with("biz:") && done());
+        let is_statistics = ["tally", "minutes", "hours", "days"].contains(&name.as_str());
+        let passes = kinds.iter().any(|kind| name.starts_with(kind))
+            || (name.starts_with("biz:") && done())
+            || is_statistics;
         match (passes, *left) {
             (true, -1) => Some(format!("{name} has no expiry")),
             (false, left) if left >= 0 => Some(format!("{name} expires in {left} ms")),

@@ -16,6 +16,7 @@ mod ready;
 mod rosters;
 mod schedules;
 mod states;
+mod statistics;
 mod view;
 
 pub use self::{
@@ -40,6 +41,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         indexes::check,
         owners::check,
         rosters::check,
+        statistics::check,
         bounds::check,
     ];
     for check in checks {

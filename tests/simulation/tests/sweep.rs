@@ -90,21 +90,22 @@ scenes! {
     scans = Scans;
     dispenses = Dispenses;
     clock_back = ClockBack;
+    statistics = Statistics;
 }
 
 /// Calls that no scene makes. The first seven need more tasks that wait for one than a scene has.
-/// Of the next five, three need more tasks than a scene has: one call removes successes above
-/// 1,128, one call handles more than 128 tasks that are due at once, and one call purges 64 dead
-/// tasks of which some block their lanes. The fourth one needs a key of another type, which only a
-/// foreign program would write. The fifth one repeats a read that was refused, so that its refusal
-/// ends the script. The next one needs a task that takes the result of a task with a biz id and
-/// without an outcome ttl. The next two need a task that led a run and has ended, and that a
+/// Of the next seven, five need more tasks than a scene has: three calls remove and count successes
+/// above 1,128, one call handles more than 128 tasks that are due at once, and one call purges 64
+/// dead tasks of which some block their lanes. The sixth one needs a key of another type, which
+/// only a foreign program would write. The seventh one repeats a read that was refused, so that its
+/// refusal ends the script. The next one needs a task that takes the result of a task with a biz id
+/// and without an outcome ttl. The next two need a task that led a run and has ended, and that a
 /// program of an older version has left in its key, and the two after them 500 gates that wait
 /// while the clock is set back. Four need a group that has not ended when its time is over, the
-/// next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is over. The
-/// last two write the results of members of a group that end together: different results, and
-/// eight equal ones.
-const MADE_NOWHERE: [&str; 25] = [
+/// next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is over. Two
+/// write the results of members of a group that end together: different results, and eight equal
+/// ones. The last two need more than 500 dead tasks.
+const MADE_NOWHERE: [&str; 29] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -113,6 +114,8 @@ const MADE_NOWHERE: [&str; 25] = [
     "redis.call('ZREM', many.key",
     "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
     "call('LTRIM', success",
+    "call('HLEN', base .. 'meta')",
+    "call('HINCRBY', base .. 'meta', 'cut_successes'",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('HSET', meta, 'purge_from'",
     "redis.call('GET', keys[i])",
@@ -130,6 +133,8 @@ const MADE_NOWHERE: [&str; 25] = [
     "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
     "return redis.call('HSET', key, unpack(ARGV, at, at + 2 * left - 1))",
     "fresh = fresh + redis.call('HSET', key, ARGV[at], shared, ARGV[at + 1], shared, ARGV[at + 2],",
+    "local rank = redis.call('ZRANK', dead, after)",
+    "redis.call('ZCOUNT', dead, '-inf', after_ms)",
 ];
 
 /// The script that no scene runs, because only operators call it. Its own tests make each call.

@@ -334,5 +334,8 @@ async fn a_large_payload_leaves_nothing_behind_after_success() {
     let mut left: Vec<String> = left.into_iter().map(|k| String::from_utf8(k).unwrap()).collect();
     left.retain(|key| !key.contains(":ledger:") && !key.contains(":completions:"));
     left.sort();
-    assert_eq!(left, ["ledgers", "meta", "success"].map(|name| bench.key("default", name)));
+    assert_eq!(
+        left,
+        ["ledgers", "meta", "success", "tally"].map(|name| bench.key("default", name))
+    );
 }

@@ -19,6 +19,7 @@ mod scene;
 mod schedules;
 mod schedules_by_hand;
 mod shards;
+mod statistics;
 mod steps;
 
 use std::sync::Arc;

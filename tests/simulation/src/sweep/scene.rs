@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
 use super::{after, clock_back, dispenses, gathers, groups, inspects, lanes, limits, one_by_one};
-use super::{scans, schedules, schedules_by_hand, shards};
+use super::{scans, schedules, schedules_by_hand, shards, statistics};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::sources::Sources;
@@ -102,6 +102,8 @@ pub enum Scene {
     Dispenses,
     /// Gates, runs and permits while the clock is set back.
     ClockBack,
+    /// Statistics of some days, and processes that an operator sees and asks for something.
+    Statistics,
 }
 
 impl Scene {
@@ -149,6 +151,7 @@ impl Scene {
         Self::Scans,
         Self::Dispenses,
         Self::ClockBack,
+        Self::Statistics,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -157,8 +160,8 @@ impl Scene {
             // A store that loses a fence, and whose clock is set backward, would give the fence
             // again.
             Self::Clock | Self::ClockBack => !matches!(fault, Fault::RolledBack { .. }),
-            // A submit that arrives a year late opens a ledger that its client does not know.
-            Self::Purge => !matches!(fault, Fault::Late(_)),
+            // A submit that arrives days late opens a ledger that its client does not know.
+            Self::Purge | Self::Statistics => !matches!(fault, Fault::Late(_)),
             _ => true,
         }
     }
@@ -250,6 +253,7 @@ impl Scene {
             Self::Scans => scans::scans(&actor).await,
             Self::Dispenses => dispenses::dispenses(&actor).await,
             Self::ClockBack => clock_back::clock_back(&actor).await,
+            Self::Statistics => statistics::statistics(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

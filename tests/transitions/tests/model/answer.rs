@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use optimus_core::{
     Lane, LaneFailure, TaskId, TaskState, Token, WorkerId,
-    broker::{Cancelled, Counts, Deleted, Refusal, Reported, StartBy},
+    broker::{Cancelled, Counts, Deleted, Refusal, Reported, StartBy, Totals},
 };
 
 /// Why a task of a submit was not admitted.
@@ -154,6 +154,7 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) counts: Counts,
+    pub(crate) totals: Totals,
     /// The ids of each state.
     pub(crate) pages: BTreeMap<&'static str, Vec<TaskId>>,
     /// Each worker with the end of its lease and what it holds.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use optimus_core::{QueueName, WorkerId, broker::Woken};
+use optimus_core::{
+    QueueName, WorkerId,
+    broker::{Asked, Woken},
+};
 
 use crate::{actors::client_name, run::Run};
 
@@ -74,10 +77,11 @@ impl Run<'_> {
         let Some((name, list)) = lists.next() else { return Ok(()) };
         let (name, expected) = (name.clone(), list.pop_front().expect("the list is not empty"));
         let registrations = [(side.bench.queue.clone(), name.clone())];
-        let stopped = self.listener.wait_for_stop(&registrations, PATIENCE).await;
+        let process = (&side.bench.queue, &WorkerId::from_stored("process"));
+        let stopped = self.listener.wait_until_asked(&registrations, process, PATIENCE).await;
         self.record(at, queue.into(), &format_args!("{name} is to stop {stopped:?}"));
         match stopped {
-            Ok(Some(lease)) if lease == expected => {
+            Ok(Some(Asked::Stop(lease))) if lease == expected => {
                 self.reach.count("a stop is read");
                 Ok(())
             }

@@ -230,8 +230,8 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     }
     let workers = broker.workers(queue).await?.into_iter();
     let workers = workers.map(|w| (w.id, (w.lease_until_ms, w.running.into_iter().collect())));
-    let counts = broker.counts(queue).await?;
-    Ok(Answer::Seen(Seen { counts, pages, workers: workers.collect() }))
+    let (counts, totals) = (broker.counts(queue).await?, broker.totals(queue).await?);
+    Ok(Answer::Seen(Seen { counts, totals, pages, workers: workers.collect() }))
 }
 
 /// Reads the ids in a state, page by page.

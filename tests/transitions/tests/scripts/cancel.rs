@@ -1,8 +1,8 @@
 //! `cancel`: Delayed | Ready | Retry → Cancelled; a Working task is asked to stop.
 
 use optimus_core::{
-    Due, Lease, TaskId, TaskState,
-    broker::{Cancelled, FailureOutcome},
+    Due, Lease, TaskId, TaskState, WorkerId,
+    broker::{Asked, Cancelled, FailureOutcome},
 };
 use redis::cmd;
 
@@ -68,8 +68,9 @@ async fn a_running_task_is_asked_to_stop_and_its_worker_woken(bench: Bench) {
     assert_eq!(bench.changes(&before).await, ["cancel", "waiters", "wake:w"]);
     let blocking = bench.now().blocking("wakeups");
     let registrations = [(bench.queue.clone(), worker)];
-    let woken = blocking.wait_for_stop(&registrations, ms(5_000)).await.unwrap();
-    assert_eq!(woken, Some(lease), "the attempt, and not another of the same task");
+    let process = (&bench.queue, &WorkerId::from_stored("process"));
+    let asked = blocking.wait_until_asked(&registrations, process, ms(5_000)).await.unwrap();
+    assert_eq!(asked, Some(Asked::Stop(lease)), "the attempt, and not another of the same task");
     bench.at(9).cancel(&id).await.unwrap();
     let ttl: i64 = bench.raw(cmd("PTTL").arg(bench.key("wake:w"))).await;
     assert!(ttl > 0, "a wakeup list that is not read expires");

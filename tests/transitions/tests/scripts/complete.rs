@@ -195,6 +195,8 @@ async fn the_last_thousand_summaries_are_kept(bench: Bench) {
     }
     let summaries = bench.list("success").await;
     assert_eq!(summaries.len(), 1_000);
+    let totals = bench.now().totals(&bench.queue).await.unwrap();
+    assert_eq!(totals.successes, 9 * 128, "those that were removed count, too");
     let last = bench.list("success").await.pop().expect("a summary");
     assert!(last.starts_with(&latest.unwrap()), "the latest summary is last");
     assert_eq!(bench.state(&first.unwrap()).await, TaskState::Forgotten);

@@ -45,8 +45,9 @@ fn each_script_has_its_keys_in_their_order() {
             .iter()
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),
+                "wakeup" => "wake:".into(),
                 owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
-                | "schedule" | "ticks" | "bucket") => format!("{owned}:"),
+                | "schedule" | "ticks" | "bucket" | "process") => format!("{owned}:"),
                 other => other.to_owned(),
             })
             .collect();

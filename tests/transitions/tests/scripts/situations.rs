@@ -143,6 +143,11 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ),
     ("inspect", &["a live task", "a success", "limited waits"]),
     ("count", &["a queue"]),
+    ("tally", &["the same minute", "another minute", "a repeat"]),
+    ("stats", &["minutes", "hours", "days"]),
+    ("fingerprints", &["a queue"]),
+    ("attend", &["a new process", "a known process", "it leaves"]),
+    ("wish", &["a known process"]),
     (
         "hold",
         &[

@@ -72,6 +72,11 @@ const DAMAGES: &[(&str, &str)] = &[
     ("HSET $meta strange 5", "strange is an unknown field of meta"),
     ("RPUSH $completions:c9 completion", "completions:c9 has no expiry"),
     ("PEXPIRE $tasks 500000", "tasks expires in"),
+    ("RPUSH $minutes what", "`minutes` has the row"),
+    ("HSET $tally week 5", "the open week is"),
+    ("HSET $tally day 5\njob", "the open day is"),
+    ("PERSIST $hours", "hours has no expiry"),
+    ("ZREM $fleet busy", "the process busy is not in `fleet`"),
 ];
 
 /// Damages of a queue with limits, in the same form.

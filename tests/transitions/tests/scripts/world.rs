@@ -17,6 +17,7 @@ use crate::{
     jobs::{job, job_of, ready},
     lanes::{blocking, done_in, lane},
     limits::one_in_10_s,
+    world_fleet::attend,
 };
 
 /// The time at which all situations take place, in ms.
@@ -44,6 +45,8 @@ impl World {
         world.wait_some(bench).await;
         world.group_some(bench).await;
         world.await_all(bench).await;
+        world.tally_some(bench).await;
+        attend(bench, 59_500, &world.busy).await.expect("nothing refuses it");
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
         world
@@ -241,6 +244,9 @@ impl World {
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
             "count" => broker.counts(queue).await.map(drop),
+            "attend" | "wish" => self.attend_in(bench, script, situation).await,
+            "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
+            "tally" | "stats" => self.tally_in(bench, script, situation).await,
             "enroll" | "disband" => self.group_in(bench, script, situation).await,
             "apply" if ["members", "results"].contains(&situation) => {
                 self.count_in(bench, situation).await

@@ -62,7 +62,8 @@ impl Queue {
             ("places", self.places.unsigned_abs()),
             ("blocked", self.blocked()),
         ];
-        for (name, value) in meta.into_iter().filter(|(_, value)| *value > 0) {
+        let meta = meta.into_iter().chain(self.totals_of_meta());
+        for (name, value) in meta.filter(|(_, value)| *value > 0) {
             picture.pair("meta", name, value);
         }
         if let Some(since) = self.paused_since {
@@ -75,6 +76,16 @@ impl Queue {
             picture.pair("meta", "timer", format_args!("{worker} {due}"));
         }
         picture
+    }
+
+    fn totals_of_meta(&self) -> [(&'static str, u64); 5] {
+        [
+            ("cut_successes", self.totals.successes - self.success.len() as u64),
+            ("retries", self.totals.retries),
+            ("losses", self.totals.losses),
+            ("deaths", self.totals.deaths),
+            ("cancels", self.totals.cancels),
+        ]
     }
 
     fn draw_tasks(&self, picture: &mut Picture) {

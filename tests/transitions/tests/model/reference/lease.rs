@@ -142,6 +142,8 @@ impl Queue {
         let task = self.task(id);
         let (failures, losses, misfits) = task.tries.unwrap_or_default();
         let attempt = failures + losses + 1;
+        self.totals.losses += 1;
+        let task = self.task(id);
         (task.tries, task.start_by_ms) = (Some((failures, losses + 1, misfits)), None);
         task.remember(
             now,

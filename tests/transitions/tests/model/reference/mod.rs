@@ -23,7 +23,8 @@ use std::{
 };
 
 use optimus_core::{
-    After, Lane, Lease, OnLost, QueueName, TaskId, TaskState, Token, WorkerId, broker::Refusal,
+    After, Lane, Lease, OnLost, QueueName, TaskId, TaskState, Token, WorkerId,
+    broker::{Refusal, Totals},
 };
 
 use crate::{answer::Answer, call::Call, observed::Observed};
@@ -68,6 +69,8 @@ pub(crate) struct Queue {
     pub(crate) lease_min: Option<u64>,
     /// How many tasks were purged or deleted so far.
     pub(crate) purged: u64,
+    /// What ended so far.
+    pub(crate) totals: Totals,
     /// The latest time of an id that was purged, or deleted long ago.
     pub(crate) purged_born: Option<u64>,
     /// How many of the oldest dead tasks the next purge skips, because they block their lanes.
@@ -270,6 +273,12 @@ impl Queue {
     fn end(&mut self, id: &TaskId, place: Place) {
         let task = self.task(id);
         (task.place, task.stop_asked) = (place, None);
+        match place {
+            Place::Dead(_) => self.totals.deaths += 1,
+            Place::Cancelled(_) => self.totals.cancels += 1,
+            _ => {}
+        }
+        let task = self.task(id);
         let waiters = std::mem::take(&mut task.waiters);
         let state = self.state(id);
         self.notify(waiters, id, state);

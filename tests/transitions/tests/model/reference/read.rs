@@ -117,7 +117,7 @@ impl Queue {
         let workers = self.workers.iter().map(|(name, worker)| {
             (name.clone(), (worker.expiry, worker.holds.keys().cloned().collect()))
         });
-        Answer::Seen(Seen { counts, pages, workers: workers.collect() })
+        Answer::Seen(Seen { counts, totals: self.totals, pages, workers: workers.collect() })
     }
 
     /// Returns the ids in a state: waiting tasks by their time, ended ones the latest first, others

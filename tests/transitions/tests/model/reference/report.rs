@@ -48,6 +48,7 @@ impl Queue {
             let task = self.tasks.remove(id).expect("a held task exists");
             self.success.push_back((id.clone(), summary(completion)));
             self.succeeded.insert(id.clone());
+            self.totals.successes += 1;
             if let Some((result, _)) = &completion.result {
                 self.results.insert(id.clone(), result.clone());
             }
@@ -101,6 +102,7 @@ impl Queue {
                 }
                 FailureOutcome::Retry(wait) => {
                     task.place = Place::Retry(now + ms(*wait));
+                    self.totals.retries += 1;
                     self.due_at_latest(now + ms(*wait));
                     self.step_aside(&lease.id);
                 }

@@ -1,0 +1,194 @@
+//! `optimus process`: the processes that run workers, and what they are asked for.
+
+use chrono::{DateTime, Utc};
+use clap::Subcommand;
+use optimus_core::{PAGE_MAX, ProcessAnswer, ProcessDetails, RunningTask, TaskProgress, WorkerId};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    failure::{Exit, Failure},
+    output::{
+        Row,
+        paint::Tone,
+        table::{Cell, Column},
+        text,
+    },
+    session::Session,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProcessCommand {
+    /// List the processes: their machine, memory and CPU, and how busy they are.
+    List,
+    /// Show one process, and the tasks that it runs.
+    Show { id: String },
+    /// Let a process begin no more tasks. Those that it runs go on.
+    Quiet { id: String },
+    /// Let a process use all its slots again.
+    Resume { id: String },
+    /// Let a process run at most this many tasks at once.
+    Slots { id: String, count: usize },
+    /// End a process as a first signal does. A supervisor may start it again.
+    Stop { id: String },
+}
+
+/// A process in the list.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct ProcessRow(ProcessDetails);
+
+impl Row for ProcessRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::text("PROCESS"),
+        Column::text("HOST"),
+        Column::number("PID"),
+        Column::text("VERSION"),
+        Column::number("STARTED"),
+        Column::number("BUSY"),
+        Column::number("MEMORY"),
+        Column::number("CPU"),
+        Column::number("SEEN"),
+        Column::text("QUEUES"),
+        Column::text(""),
+    ];
+
+    fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
+        let ProcessDetails { id, seen, about, doing, .. } = &self.0;
+        vec![
+            Cell::new(id.to_string()),
+            Cell::new(&about.host),
+            Cell::new(about.pid.to_string()),
+            Cell::new(&about.version),
+            Cell::new(text::relative(about.started, now)),
+            Cell::new(format!("{}/{}", doing.busy, doing.slots)),
+            Cell::or_dash(doing.rss_bytes.map(text::size)),
+            Cell::or_dash(doing.cpu.map(percent)),
+            Cell::new(text::relative(*seen, now)),
+            Cell::new(about.queues.join(", ")),
+            Cell::new(mode(&self.0)).tone(Tone::Warning),
+        ]
+    }
+}
+
+/// Returns how much of one core that is.
+fn percent(cores: f64) -> String {
+    format!("{:.0} %", 100.0 * cores)
+}
+
+/// Says what an operator has asked of the process.
+fn mode(process: &ProcessDetails) -> &'static str {
+    match process.doing.slots {
+        0 => "quiet",
+        slots if slots < process.about.concurrency => "fewer slots",
+        _ => "",
+    }
+}
+
+pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    match command {
+        ProcessCommand::List => {
+            let rows: Vec<_> = processes(session).await?.into_iter().map(ProcessRow).collect();
+            session.out.rows(&rows, session.now().await?, "No process runs a worker.")?;
+            Ok(Exit::Done)
+        }
+        ProcessCommand::Show { id } => show(session, &id).await,
+        ProcessCommand::Quiet { id } => {
+            let answer = session.client.process(&id.parse()?).quiet().await?;
+            asked(session, &id, answer, "begins no more tasks")
+        }
+        ProcessCommand::Resume { id } => {
+            let answer = session.client.process(&id.parse()?).resume().await?;
+            asked(session, &id, answer, "uses all its slots")
+        }
+        ProcessCommand::Slots { id, count } => {
+            let answer = session.client.process(&id.parse()?).slots(count).await?;
+            asked(
+                session,
+                &id,
+                answer,
+                &format!("uses up to {}", text::count(count as u64, "slot")),
+            )
+        }
+        ProcessCommand::Stop { id } => {
+            let worker: WorkerId = id.parse()?;
+            if !processes(session).await?.iter().any(|process| process.id == worker) {
+                return Err(absent(&id));
+            }
+            session.consent.ask(&format!("Stop {id}?"))?;
+            let answer = session.client.process(&worker).stop().await?;
+            asked(session, &id, answer, "ends")
+        }
+    }
+}
+
+/// Reads all processes.
+async fn processes(session: &Session<'_>) -> Result<Vec<ProcessDetails>, Failure> {
+    let (mut rows, mut after) = (Vec::new(), None);
+    loop {
+        let page = session.inspector().processes(after.as_ref(), PAGE_MAX).await?;
+        rows.extend(page.rows);
+        after = page.next;
+        if after.is_none() {
+            return Ok(rows);
+        }
+    }
+}
+
+fn absent(id: &str) -> Failure {
+    Failure::not_found(format!("no process {id} is there; `optimus process list` has the ids"))
+}
+
+fn asked(
+    session: &Session<'_>,
+    id: &str,
+    answer: ProcessAnswer,
+    what: &str,
+) -> Result<Exit, Failure> {
+    if answer == ProcessAnswer::Absent {
+        return Err(absent(id));
+    }
+    session
+        .out
+        .done(&json!({ "id": id, "asked": true }), &format!("{id} was asked, and soon {what}"))?;
+    Ok(Exit::Done)
+}
+
+async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
+    let (rows, now) = (processes(session).await?, session.now().await?);
+    let Some(process) = rows.into_iter().find(|process| process.id.as_str() == id) else {
+        return Err(absent(id));
+    };
+    let ProcessDetails { seen, about, doing, .. } = &process;
+    let slots = format!("{} of {} in use", doing.busy, doing.slots);
+    let running: Vec<String> = doing.running.iter().map(|task| line(task, now)).collect();
+    let fields = [
+        ("process", Some(id.to_owned())),
+        ("name", about.name.clone()),
+        ("host", Some(about.host.clone())),
+        ("pid", Some(about.pid.to_string())),
+        ("version", Some(about.version.clone())),
+        ("started", Some(text::instant(about.started, now))),
+        ("seen", Some(text::instant(*seen, now))),
+        ("asked", Some(mode(&process)).filter(|mode| !mode.is_empty()).map(str::to_owned)),
+        ("slots", Some(slots)),
+        ("memory", doing.rss_bytes.map(text::size)),
+        ("cpu", doing.cpu.map(percent)),
+        ("queues", Some(about.queues.join(", "))),
+        ("runs", Some(running.join("\n"))),
+    ];
+    session.out.fields(&process, &fields)?;
+    if doing.busy > doing.running.len() {
+        session.out.hint(&format!("the {} that have run longest", doing.running.len()));
+    }
+    Ok(Exit::Done)
+}
+
+fn line(task: &RunningTask, now: DateTime<Utc>) -> String {
+    let time = text::duration(text::since(task.since, now));
+    let mut line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
+    if let Some(TaskProgress { part, text, .. }) = &task.progress {
+        line.push_str(format!("  {} {text}", percent(*part)).trim_end());
+    }
+    line
+}

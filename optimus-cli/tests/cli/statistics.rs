@@ -1,0 +1,101 @@
+//! What ended, why tasks died, and which process runs what.
+
+use std::time::Duration;
+
+use optimus::{TaskStats, WorkerId};
+use optimus_core::{
+    QueueName,
+    broker::{Attendance, Broker},
+};
+
+use crate::stage::Stage;
+
+pub(crate) const PROCESS: &str = "vm-1-17-0a0b0c0d";
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Lets a process attend, and returns what it is asked for.
+pub(crate) async fn attend(stage: &Stage, doing: &str) -> String {
+    let id = &PROCESS.parse().unwrap();
+    let description = r#"{"name":"mailer","host":"vm-1","pid":17,"version":"0.1.0",
+        "started_ms":1700000000000,"queues":["mail","default"],"concurrency":4}"#;
+    let attendance = Attendance { id, gone_after: MINUTE, description, doing };
+    stage.client.broker().attend(&Broker::fleet(), attendance).await.unwrap().1
+}
+
+/// What a process does that runs one task and may run two.
+const DOING: &str = r#"{"slots":2,"busy":1,"rss_bytes":21000000,"cpu":0.413,"running":[{"id":
+    "mail/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","task":"send","attempt":2,"since_ms":1700000000000,
+    "progress":{"part":0.42,"text":"copied 42"}}]}"#;
+
+/// Counts 1,204 attempts that ran for 3 ms, two of which failed.
+async fn count(stage: &Stage) {
+    let (broker, queue) = (stage.client.broker(), QueueName::new("mail").unwrap());
+    let worker = WorkerId::from_stored(PROCESS);
+    let mut stats = TaskStats::default();
+    (stats.successes, stats.retries, stats.deaths) = (1_202, 1, 1);
+    for _ in 0..1_204 {
+        stats.record(Some(Duration::from_millis(3)), Some(Duration::from_millis(40)));
+    }
+    broker.register(&queue, &worker, MINUTE, "{}").await.unwrap();
+    broker.tally(&queue, &worker, 1, [("send", &stats)]).await.unwrap();
+    broker.leave(&queue, &worker).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_have_a_row_for_each_task_or_time() {
+    let stage = Stage::new().await;
+    count(&stage).await;
+    stage.optimus(&["stats", "mail"]).matches("stats");
+    stage.optimus(&["stats", "mail", "--last", "30d", "--by", "time"]).matches("stats_by_time");
+    stage.optimus(&["stats", "elsewhere"]).matches("stats_empty");
+    let rows = stage.optimus(&["stats", "mail", "--last", "24h", "--json"]).ended(0).json();
+    assert_eq!((rows.len(), rows[0]["task"].as_str()), (1, Some("send")));
+    assert_eq!((&rows[0]["deaths"], &rows[0]["run"]["count"]), (&1.into(), &1_204.into()));
+    stage.optimus(&["stats", "mail", "--last", "181d"]).ended(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_tasks_of_one_cause_are_one_row_and_retried_by_their_fingerprint() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    stage.ended(["fail: connect to smtp-12: timed out"]).await;
+    stage.optimus(&["dead", "fingerprints"]).matches("dead_fingerprints");
+    let rows = stage.optimus(&["dead", "fingerprints", "mail", "--json"]).ended(0).json();
+    assert_eq!((&rows[0]["dead"], &rows[0]["queue"]), (&2.into(), &"mail".into()));
+    let print = rows[0]["fingerprint"].as_str().unwrap();
+    let line = ["dead", "list", "--fingerprint", print, "--json"];
+    let found = stage.optimus(&line).ended(0).json();
+    assert!(found.len() == 2 && found.iter().any(|row| row["id"] == tasks.dead.to_string()));
+    let line = ["dead", "retry", "--fingerprint", print, "--expect", "2", "--yes"];
+    assert_eq!(stage.optimus(&line).ended(0).out, "2 requeued\n");
+    let left = stage.optimus(&["dead", "list", "--json"]).ended(0).json();
+    assert!(left.len() == 1 && left[0]["id"] == tasks.fatal.to_string(), "{left:?}");
+    stage.optimus(&["dead", "list", "--fingerprint", "short"]).ended(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_is_shown_and_asked_for_something() {
+    let stage = Stage::new().await;
+    stage.optimus(&["process", "list"]).matches("process_list_empty");
+    assert_eq!(attend(&stage, DOING).await, "");
+    stage.optimus(&["process", "list"]).matches("process_list");
+    stage.optimus(&["process", "show", PROCESS]).matches("process_show");
+    let rows = stage.optimus(&["process", "list", "--json"]).ended(0).json();
+    assert_eq!((&rows[0]["host"], &rows[0]["running"][0]["attempt"]), (&"vm-1".into(), &2.into()));
+    for (line, wish) in [
+        (&["quiet", PROCESS][..], "quiet"),
+        (&["slots", PROCESS, "3"], "slots 3"),
+        (&["resume", PROCESS], "resume"),
+        (&["stop", PROCESS, "--yes"], "stop"),
+    ] {
+        stage.optimus(&[&["process"], line].concat()).ended(0);
+        assert_eq!(attend(&stage, DOING).await, wish);
+    }
+    stage.optimus(&["process", "quiet", PROCESS]).matches("process_quiet");
+    stage.optimus(&["process", "stop", PROCESS]).ended(9);
+    stage.optimus(&["process", "slots", PROCESS, "0"]).ended(2);
+    for verb in ["show", "quiet", "stop"] {
+        stage.optimus(&["process", verb, "vm-2-17-0a0b0c0d", "--yes"]).ended(3);
+    }
+    stage.optimus(&["process", "quiet", "nonsense"]).ended(2);
+}

@@ -1,0 +1,190 @@
+//! The processes that run workers, one page at a time: [`ProcessPage`].
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    broker::{Broker, ProcessSeen},
+    id::{TaskId, WorkerId},
+    inspect::Inspector,
+    platform::instant,
+    task_page::PAGE_MAX,
+    task_progress::TaskProgress,
+};
+
+/// Some of the processes of a namespace.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct ProcessPage {
+    /// The processes, by their ids.
+    pub rows: Vec<ProcessDetails>,
+    /// The start of the next page; `None` after the last.
+    pub next: Option<ProcessCursor>,
+    /// How many processes there are.
+    pub total: usize,
+}
+
+/// The place of a page of processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProcessCursor(String);
+
+/// A worker of a process, with its machine and what it runs. A process usually has one worker.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ProcessDetails {
+    /// The id under which the worker has started. [`Client::process`](crate::Client::process) takes
+    /// it.
+    #[serde(serialize_with = "as_text")]
+    pub id: WorkerId,
+    /// When it was last heard from, by Redis' clock: at most 5 s ago if it runs something, at most
+    /// 4 min ago if it is idle. It is listed for 60 s after it, 10 min if it was idle.
+    pub seen: DateTime<Utc>,
+    /// What does not change while it runs.
+    #[serde(flatten)]
+    pub about: ProcessAbout,
+    /// What it did when it was last heard from.
+    #[serde(flatten)]
+    pub doing: ProcessDoing,
+}
+
+/// What does not change while a process runs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ProcessAbout {
+    /// The configured name of the worker, if any.
+    pub name: Option<String>,
+    /// The name of the machine.
+    pub host: String,
+    /// The id of the process.
+    pub pid: u32,
+    /// The version of Optimus.
+    pub version: String,
+    /// When the worker started, by its own clock.
+    #[serde(rename = "started_ms", with = "chrono::serde::ts_milliseconds")]
+    pub started: DateTime<Utc>,
+    /// The queues that it serves.
+    pub queues: Vec<String>,
+    /// How many tasks it may run at the same time.
+    pub concurrency: usize,
+}
+
+/// What a process did when it was last heard from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ProcessDoing {
+    /// How many of its slots it may use now: its concurrency, or fewer after
+    /// [`slots`](crate::ProcessHandle::slots). 0 while it is [quiet](crate::ProcessHandle::quiet).
+    pub slots: usize,
+    /// How many slots are busy.
+    pub busy: usize,
+    /// The memory of the whole process, in bytes; only known on Linux.
+    pub rss_bytes: Option<u64>,
+    /// How many cores the whole process has kept busy since the time before; only known on Linux.
+    pub cpu: Option<f64>,
+    /// The tasks that it runs, those that have run longest first: at most 32.
+    pub running: Vec<RunningTask>,
+}
+
+/// A task that a process runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunningTask {
+    /// The id of the task, as `<queue>/<uuid>`.
+    pub id: String,
+    /// The name of the task.
+    pub task: String,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// When the worker has claimed it, by Redis' clock.
+    #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds")]
+    pub since: DateTime<Utc>,
+    /// What its handler said last with [`Context::progress`](crate::Context::progress).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<TaskProgress>,
+}
+
+/// The most tasks in [`ProcessDoing::running`].
+#[doc(hidden)]
+pub const RUNNING_SHOWN: usize = 32;
+
+impl RunningTask {
+    /// Makes the row of a task; for workers.
+    #[doc(hidden)]
+    pub fn new(id: &TaskId, task: &str, attempt: u32, since_ms: u64) -> Self {
+        let (id, task, since) = (id.to_string(), task.to_owned(), instant(since_ms));
+        Self { id, task, attempt, since, progress: None }
+    }
+
+    /// Returns the id of the task, if it can be read.
+    pub fn task_id(&self) -> Option<TaskId> {
+        self.id.parse().ok()
+    }
+}
+
+fn as_text<S: serde::Serializer>(id: &WorkerId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+impl fmt::Display for ProcessCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for ProcessCursor {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl ProcessDetails {
+    fn of(seen: &ProcessSeen) -> Self {
+        Self {
+            id: seen.id.clone(),
+            seen: instant(seen.seen_ms),
+            about: serde_json::from_str(&seen.description).unwrap_or_default(),
+            doing: serde_json::from_str(&seen.doing).unwrap_or_default(),
+        }
+    }
+}
+
+impl Inspector {
+    /// Reads the processes that run workers of this namespace, with their machines, their memory
+    /// and what they run: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
+    /// before has returned. A process that dies is listed for up to 60 s, or 10 min if it was idle.
+    ///
+    /// ```
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// let page = client.inspector().processes(None, 50).await?;
+    /// for process in &page.rows {
+    ///     let (about, doing) = (&process.about, &process.doing);
+    ///     println!("{} on {}: {}/{} busy", process.id, about.host, doing.busy, doing.slots);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.
+    pub async fn processes(
+        &self,
+        after: Option<&ProcessCursor>,
+        limit: usize,
+    ) -> Result<ProcessPage, Error> {
+        if limit == 0 {
+            return Err(Error::invalid("the limit of a page is 0; ask for 1 row or more"));
+        }
+        let after = after.map_or("", |after| after.0.as_str());
+        let (seen, has_more, total) =
+            self.broker.processes(&Broker::fleet(), after, limit.min(PAGE_MAX)).await?;
+        let last = seen.last().map(|process| ProcessCursor(process.id.to_string()));
+        let rows = seen.iter().map(ProcessDetails::of).collect();
+        Ok(ProcessPage { rows, next: last.filter(|_| has_more), total })
+    }
+}

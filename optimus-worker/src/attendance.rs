@@ -1,0 +1,192 @@
+//! Says what this process does, and obeys what operators ask of it: [`Attends`].
+
+use std::{sync::Arc, time::Duration};
+
+use optimus_core::{
+    ProcessAbout, ProcessDoing, RUNNING_SHOWN, RunningTask, Wish,
+    broker::{Attendance, Broker, BrokerError},
+    log_event,
+};
+use tokio::time::Instant;
+
+use crate::{role::Role, shared::Shared, vitals};
+
+/// How often a process attends that runs something.
+const BUSY: Pace = Pace { every: Duration::from_secs(4), gone_after: Duration::from_secs(60) };
+/// How often a process attends that runs nothing. Nothing changes meanwhile, and a wish wakes it.
+const IDLE: Pace = Pace { every: Duration::from_secs(180), gone_after: Duration::from_secs(600) };
+/// The wait varies by a quarter, so that processes do not attend together.
+const VARIES: f64 = 0.25;
+/// An idle process says that it runs something when it has run something for this time. Most tasks
+/// have ended by then.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+/// How long a worker that ends tries to leave the list.
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often a process attends, and how long it is listed if it is not heard from.
+#[derive(Clone, Copy)]
+struct Pace {
+    every: Duration,
+    gone_after: Duration,
+}
+
+/// The role that attends.
+pub(crate) struct Attends {
+    shared: Arc<Shared>,
+    broker: Broker,
+    about: String,
+    /// The CPU time of the process at the last turn, and when that was.
+    cpu_before: Option<(Duration, Instant)>,
+    /// The number of the last wish that was obeyed.
+    obeyed: u64,
+    /// When it attends next at the latest.
+    next: Instant,
+    /// Whether it has said that nothing runs, and nothing has run for long since then.
+    rests: bool,
+    /// Since when an idle process runs something again.
+    busy_since: Option<Instant>,
+}
+
+impl Attends {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let broker = shared.maintenance.clone();
+        let about = about(&shared);
+        let (cpu_before, next) = (None, Instant::now());
+        let (obeyed, rests, busy_since) = (0, false, None);
+        Self { shared, broker, about, cpu_before, obeyed, next, rests, busy_since }
+    }
+
+    /// Returns how long it may rest; `None` if it must attend now.
+    fn rest(&mut self) -> Option<Duration> {
+        if self.shared.wakeups.take_asked() {
+            return None;
+        }
+        let now = Instant::now();
+        let until_next = Some(self.next.duration_since(now)).filter(|rest| !rest.is_zero());
+        let sleeper = &self.shared.wakeups.attendance;
+        let is_idle = || self.shared.attempts.is_empty();
+        if !self.rests {
+            return until_next;
+        }
+        if is_idle() && sleeper.fall_asleep(is_idle) {
+            self.busy_since = None;
+            return until_next;
+        }
+        let busy_for = now.duration_since(*self.busy_since.get_or_insert(now));
+        let until_busy = BUSY_FOR.saturating_sub(busy_for);
+        until_next.map(|rest| rest.min(until_busy)).filter(|rest| !rest.is_zero())
+    }
+
+    /// Returns whether a new wish was there.
+    async fn attend(&mut self) -> Result<bool, BrokerError> {
+        let doing = self.doing();
+        let is_idle = doing.busy == 0;
+        let pace = if is_idle { IDLE } else { BUSY };
+        // A call that fails is soon repeated.
+        self.next = Instant::now() + BUSY.wait();
+        (self.rests, self.busy_since) = (false, None);
+        let doing = serde_json::to_string(&doing).expect("plain fields");
+        let attendance = Attendance {
+            id: &self.shared.member,
+            gone_after: pace.gone_after,
+            description: &self.about,
+            doing: &doing,
+        };
+        let (number, wish) = self.broker.attend(&Broker::fleet(), attendance).await?;
+        let is_new = number != self.obeyed;
+        self.obeyed = number;
+        self.next = Instant::now() + pace.wait();
+        self.rests = is_idle;
+        if let Some(wish) = Wish::read(&wish).filter(|_| is_new) {
+            self.obey(wish);
+        }
+        Ok(is_new)
+    }
+
+    fn obey(&self, wish: Wish) {
+        let Shared { slots, shutdown, config, log, .. } = &*self.shared;
+        match wish {
+            Wish::Quiet => slots.allow(0),
+            Wish::Resume => slots.allow(config.concurrency),
+            Wish::Slots(count) => slots.allow(count),
+            Wish::Stop => shutdown.begin(),
+        }
+        let (wish, allowed) = (format!("{wish:?}").to_lowercase(), slots.allowed());
+        log_event!(log, INFO, wish, slots = allowed, "an operator has asked this process");
+    }
+
+    fn doing(&mut self) -> ProcessDoing {
+        let Shared { slots, attempts, .. } = &*self.shared;
+        let mut doing = ProcessDoing::default();
+        (doing.slots, doing.busy) = (slots.allowed(), slots.busy());
+        let mut running = attempts.snapshot();
+        running.retain(|attempt| !attempt.is_settled());
+        running.sort_by(|a, b| {
+            (a.claimed_ms, a.lease.id.uuid()).cmp(&(b.claimed_ms, b.lease.id.uuid()))
+        });
+        doing.running = running
+            .iter()
+            .take(RUNNING_SHOWN)
+            .map(|attempt| {
+                let (id, facts) = (&attempt.lease.id, &attempt.facts);
+                let since_ms = attempt.claimed_ms;
+                let mut task = RunningTask::new(id, facts.task, facts.attempt, since_ms);
+                task.progress = attempt.ctx.last_progress();
+                task
+            })
+            .collect();
+        doing.rss_bytes = vitals::rss_bytes();
+        let cpu = vitals::cpu_time().map(|used| (used, Instant::now()));
+        if let (Some((used, now)), Some((before, since))) = (cpu, self.cpu_before) {
+            let elapsed = now.duration_since(since).as_secs_f64();
+            if elapsed > 0.0 {
+                let cores = used.saturating_sub(before).as_secs_f64() / elapsed;
+                doing.cpu = Some((cores * 1_000.0).round() / 1_000.0);
+            }
+        }
+        self.cpu_before = cpu;
+        doing
+    }
+
+    /// Leaves the list of processes.
+    pub(crate) async fn leave(&self) {
+        let (broker, fleet) = (self.broker.within(LEAVE_WITHIN), Broker::fleet());
+        let leaving = broker.leave_fleet(&fleet, &self.shared.member);
+        if !matches!(tokio::time::timeout(LEAVE_WITHIN, leaving).await, Ok(Ok(()))) {
+            let text = "could not leave the list of processes; it forgets this one by itself";
+            log_event!(self.shared.log, DEBUG, "{text}");
+        }
+    }
+}
+
+/// Returns what does not change, as JSON.
+fn about(shared: &Shared) -> String {
+    // The description of the worker has the same facts, and more.
+    let mut about: ProcessAbout = serde_json::from_str(&shared.description).unwrap_or_default();
+    env!("CARGO_PKG_VERSION").clone_into(&mut about.version);
+    serde_json::to_string(&about).expect("plain fields")
+}
+
+impl Pace {
+    fn wait(self) -> Duration {
+        self.every.mul_f64(1.0 + VARIES * fastrand::f64())
+    }
+}
+
+impl Role for Attends {
+    async fn tick(&mut self) -> Duration {
+        if let Some(rest) = self.rest() {
+            return rest;
+        }
+        match self.attend().await {
+            Ok(false) => {}
+            // Operators see at once that it was obeyed.
+            Ok(true) => self.next = Instant::now(),
+            Err(problem) => {
+                let text = "could not tell operators what this process does";
+                log_event!(self.shared.log, DEBUG, error = %problem, "{text}");
+            }
+        }
+        Duration::ZERO
+    }
+}

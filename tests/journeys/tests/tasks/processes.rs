@@ -1,0 +1,122 @@
+//! The processes that run workers: what operators see of them, and what they ask of them.
+
+use std::time::Duration;
+
+use crate::common::{Bench, Gate, Wait};
+use optimus_core::{BoxError, Context, ProcessAnswer, ProcessDetails, Task, WorkerId};
+use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn all(bench: &Bench) -> Vec<ProcessDetails> {
+    bench.client.inspector().processes(None, 100).await.unwrap().rows
+}
+
+/// Waits until the only process has said something.
+async fn only(
+    bench: &Bench,
+    what: &str,
+    is_so: impl Fn(&ProcessDetails) -> bool,
+) -> ProcessDetails {
+    eventually(what, PATIENCE, async || all(bench).await.first().is_some_and(&is_so)).await;
+    all(bench).await.remove(0)
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_a_process_runs_and_quiets_resumes_and_stops_it() {
+    let bench = Bench::on_redis().await;
+    let gate = Gate::new();
+    let worker = bench.worker().concurrency(2).data(gate.clone()).task_type::<Wait>();
+    let worker = bench.start(worker);
+    let first = bench.client.submit(Wait {}.call()).await.unwrap();
+    let seen = only(&bench, "it runs a task", |process| process.doing.busy == 1).await;
+    let running = &seen.doing.running[0];
+    assert_eq!((running.task_id().as_ref(), running.attempt), (Some(first.id()), 1));
+    assert_eq!(running.task, Wait::NAME);
+    assert_eq!((seen.about.pid, seen.about.concurrency), (std::process::id(), 2));
+    assert!(!seen.about.host.is_empty() && !seen.about.version.is_empty(), "{seen:?}");
+    assert_eq!((seen.doing.slots, seen.about.queues.as_slice()), (2, &["default".to_owned()][..]));
+    if cfg!(target_os = "linux") {
+        assert!(seen.doing.rss_bytes.is_some());
+    }
+
+    let process = bench.client.process(&seen.id);
+    assert_eq!(process.quiet().await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it is quiet", |process| process.doing.slots == 0).await;
+    bench.client.submit(Wait {}.call()).await.unwrap();
+    assert_eq!(process.slots(1).await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it has one slot", |process| process.doing.slots == 1).await;
+    let counts = bench.client.inspector().counts("default").await.unwrap();
+    assert_eq!((counts.working, counts.ready), (1, 1), "its slot is busy");
+    assert_eq!(process.resume().await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it runs both", |process| process.doing.running.len() == 2).await;
+    gate.open.hit();
+    assert_eq!(process.stop().await.unwrap(), ProcessAnswer::Asked);
+    eventually("it has left the list", PATIENCE, async || all(&bench).await.is_empty()).await;
+    // `run_until` has returned an error, because the worker ended before the test did.
+    drop(worker);
+    assert_eq!(process.stop().await.unwrap(), ProcessAnswer::Absent);
+}
+
+/// Says that it is half done, and waits.
+#[derive(Serialize, Deserialize)]
+struct Fetch {}
+
+impl Task for Fetch {
+    const NAME: &'static str = "fetch";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        ctx.progress(0.1, "");
+        ctx.progress(0.5, "copied 42 files");
+        let gate: Gate = ctx.data().unwrap();
+        gate.open.wait_for(1).await;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_operator_sees_how_far_a_running_task_has_come() {
+    let bench = Bench::on_memory().await;
+    let gate = Gate::new();
+    let worker = bench.start(bench.worker().data(gate.clone()).task_type::<Fetch>());
+    let handle = bench.client.submit(Fetch {}.call()).await.unwrap();
+    let has_progress =
+        |seen: &ProcessDetails| seen.doing.running.iter().any(|task| task.progress.is_some());
+    let seen = only(&bench, "its progress is seen", has_progress).await;
+    let progress = seen.doing.running[0].progress.clone().unwrap();
+    assert_eq!((progress.part, progress.text.as_str()), (0.5, "copied 42 files"));
+    gate.open.hit();
+    handle.result_within(PATIENCE).await.unwrap();
+    only(&bench, "nothing is left of it", |seen| seen.doing.running.is_empty()).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_idle_process_obeys_at_once_although_it_attends_rarely() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().concurrency(2).task_type::<Wait>().data(Gate::new()));
+    let seen = only(&bench, "it is there", |process| process.doing.slots == 2).await;
+    let process = bench.client.process(&seen.id);
+    for round in 0..3 {
+        let asked = std::time::Instant::now();
+        assert_eq!(process.quiet().await.unwrap(), ProcessAnswer::Asked);
+        only(&bench, "it is quiet", |process| process.doing.slots == 0).await;
+        assert_eq!(process.resume().await.unwrap(), ProcessAnswer::Asked);
+        only(&bench, "it uses its slots again", |process| process.doing.slots == 2).await;
+        assert!(asked.elapsed() < PATIENCE / 2, "by itself, it attends each 3 min; round {round}");
+    }
+    worker.stop().await;
+    assert!(all(&bench).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_operator_asks_only_processes_that_are_there_and_for_what_is_possible() {
+    let bench = Bench::on_memory().await;
+    let nobody = bench.client.process(&WorkerId::from_stored("vm-1-00000000"));
+    assert_eq!(nobody.quiet().await.unwrap(), ProcessAnswer::Absent);
+    assert!(nobody.slots(0).await.unwrap_err().is_invalid());
+    assert!(bench.client.inspector().processes(None, 0).await.unwrap_err().is_invalid());
+    assert!(all(&bench).await.is_empty());
+}
