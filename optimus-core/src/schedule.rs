@@ -194,7 +194,9 @@ impl Schedule {
     }
 
     /// Makes it a schedule of the program's own code, of this release; for
-    /// [`Task::schedule`](crate::Task::schedule).
+    /// [`Task::schedule`](crate::Task::schedule). Of two programs with different schedules of one
+    /// name, the later release wins, as semver compares them. `#[optimus::cron]` takes the version
+    /// of the package that contains the function.
     pub fn release(mut self, release: impl Into<String>) -> Self {
         self.release = Some(release.into());
         self

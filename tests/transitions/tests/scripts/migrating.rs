@@ -33,7 +33,10 @@ impl Cluster {
         let servers = [node(), node()];
         let (bench, other) = (Bench::on(&servers[0]).await, Bench::on(&servers[1]).await);
         let slot: u32 = bench.raw(cmd("CLUSTER").arg("KEYSLOT").arg(bench.key("meta"))).await;
-        let _: () = bench.raw(cmd("CLUSTER").arg("ADDSLOTS").arg(slot)).await;
+        // A new schedule looks at all queues.
+        let queues = format!("{}:queues", bench.now().namespace());
+        let of_queues: u32 = bench.raw(cmd("CLUSTER").arg("KEYSLOT").arg(queues)).await;
+        let _: () = bench.raw(cmd("CLUSTER").arg("ADDSLOTS").arg(slot).arg(of_queues)).await;
         let target: String = other.raw(cmd("CLUSTER").arg("MYID")).await;
         let url = servers[1].url();
         let port = url.trim_end_matches('/').rsplit(':').next().expect("a port");

@@ -1,8 +1,10 @@
 //! The part of the world with schedules, and the calls of their scripts.
 
 use optimus_core::{
-    CheckedSchedule, Fire, Overlap, Schedule, TaskId,
-    broker::{Broker, BrokerError, Look, Reschedule, Step, StepKind, StoredSchedule, Taken},
+    CheckedSchedule, Fire, Schedule, TaskId,
+    broker::{
+        Broker, BrokerError, Look, NewSchedule, Reschedule, Step, StepKind, StoredSchedule, Taken,
+    },
     store_schedule,
 };
 
@@ -104,15 +106,21 @@ impl World {
     ) -> Result<(), BrokerError> {
         let (broker, queue, name) = (bench.at(NOW), &bench.queue, name_in(situation));
         match script {
-            "schedule" if situation == "scheduled change" => {
-                let other = every(name).overlap(Overlap::All).call(job_of("5")).check();
-                store_schedule(&broker, &other.expect("it is valid")).await.map(drop)
+            "schedule" => {
+                let stored = broker.find_schedule(queue, name).await?;
+                let new = NewSchedule {
+                    name,
+                    edition: stored.map_or(0, |stored| stored.edition()),
+                    release: if name == "code" { "1.3.0" } else { "" },
+                    due_ms: Some(START + NOW + 5),
+                    timing: r#"{"every_ms":10000,"overlap":"all"}"#,
+                    record: b"{\"t\":\"job\"}\n5",
+                    blob: b"",
+                    number: 1,
+                    started_ms: START,
+                };
+                broker.schedule(queue, new).await
             }
-            "schedule" if situation == "scheduled of code" => {
-                let later = every(name).release("1.3.0").call(job()).check();
-                store_schedule(&broker, &later.expect("it is valid")).await.map(drop)
-            }
-            "schedule" => store_schedule(&broker, &plain(name)).await.map(drop),
             "agenda" => {
                 let of_code = ["code".to_owned()];
                 broker.agenda(queue, Look { of_code: &of_code, ..Look::default() }).await.map(drop)

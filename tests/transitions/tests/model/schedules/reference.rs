@@ -69,7 +69,8 @@ impl Reference {
         let Some(known) = self.known.get_mut(name) else {
             let due = Some(now + content.every_ms);
             let history = VecDeque::new();
-            let (last, last_id, edition) = (None, None, 1);
+            // It was stored, and then settled.
+            let (last, last_id, edition) = (None, None, 2);
             let known = Known { edition, release, content, due, last, last_id, history };
             self.known.insert(name, known);
             return StoredAs::Stored;

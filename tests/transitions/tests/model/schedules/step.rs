@@ -83,14 +83,15 @@ fn release(chance: &mut fastrand::Rng, name: &str) -> Option<&'static str> {
 }
 
 fn content(chance: &mut fastrand::Rng) -> Content {
-    let missed = [Missed::Skip, Missed::RunOnce, Missed::All][chance.usize(..3)];
-    Content {
+    let mut content = Content {
         every_ms: EVERY_MS[chance.usize(..EVERY_MS.len())],
-        missed,
-        overlap: match missed {
-            Missed::All => Overlap::All,
-            _ => [Overlap::Skip, Overlap::All][chance.usize(..2)],
-        },
+        missed: [Missed::Skip, Missed::RunOnce, Missed::All][chance.usize(..3)],
+        overlap: [Overlap::Skip, Overlap::All][chance.usize(..2)],
         is_unique: chance.u8(..4) == 0,
+    };
+    if content.missed == Missed::All {
+        // With `Skip` it is refused.
+        content.overlap = Overlap::All;
     }
+    content
 }
