@@ -116,10 +116,8 @@ impl Member {
             description: &self.description,
         };
         let sent = self.epoch.elapsed();
-        let holding = match timeout(BEAT_WITHIN, self.broker.hold(&self.roster, &hold)).await {
-            Ok(Ok(holding)) => holding,
-            Ok(Err(_)) | Err(_) => return (Rank::On, BEAT),
-        };
+        let answer = timeout(BEAT_WITHIN, self.broker.hold(&self.roster, &hold)).await;
+        let Ok(Ok(holding)) = answer else { return (Rank::On, BEAT) };
         let times = (sent, self.epoch.elapsed());
         let changes = self.held.answered(times, LEASE, holding.heard, &holding.posts);
         let given_up: Vec<Granted> = changes.drain.into_iter().chain(changes.back).collect();

@@ -216,8 +216,8 @@ async fn drain<DB: OutboxDb>(turner: &mut Turner<DB>) {
 
 /// Takes a turn. Hooks of a pool of connections are user code, and may panic.
 async fn turn<DB: OutboxDb>(turner: &mut Turner<DB>) -> Result<Turn, Error> {
-    let turned = AssertUnwindSafe(turner.turn()).catch_unwind().await;
-    turned.unwrap_or_else(|panic| {
+    let outcome = AssertUnwindSafe(turner.turn()).catch_unwind().await;
+    outcome.unwrap_or_else(|panic| {
         turner.forget();
         let text = format!("a turn of the relay panicked: {}", panic_text(&*panic));
         // Its drop may panic, too.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use optimus::{Client, chain, task};
-use optimus_core::{Call, TaskState, group};
+use optimus_core::{Call, StepHandle, TaskState, group};
 use optimus_sql::{Error, FlowInTx as _, PerformInTx as _, lag, transaction};
 
 use crate::{
@@ -41,7 +41,7 @@ async fn a_flow_runs_in_its_order_after_the_commit<DB: TestDb>(setup: Setup<DB>)
     tx.commit().await.unwrap();
     let handle = promised.handle(&setup.client);
     assert_eq!(handle.result_within(SOON).await.unwrap(), 11);
-    assert!(promised.ids().eq(handle.steps().iter().map(|step| step.id())));
+    assert!(promised.ids().eq(handle.steps().iter().map(StepHandle::id)));
     ordered.handle(&setup.client).result_within(SOON).await.unwrap();
     assert_eq!(seen.all(), [(1, 1), (1, 2), (1, 3)]);
     setup.all_relayed().await;

@@ -6,6 +6,7 @@ use optimus_core::{Data, Progress, Shard, ShardFacts, broker::Positions};
 use optimus_sql::{Error, ShardGuard as _};
 use sqlx::Postgres;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::{databases::TestDb, setup::Setup};
 
@@ -43,7 +44,7 @@ impl Holder {
             generation,
             fence,
             data: Arc::new(Data::new()),
-            stopping: Default::default(),
+            stopping: CancellationToken::new(),
             progress: Arc::new(Progress::from(before)),
             holder: None,
         })
