@@ -108,7 +108,7 @@ pub enum Scene {
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
