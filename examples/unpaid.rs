@@ -47,6 +47,9 @@ impl Shop {
     fn open(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(&self.0)?;
         connection.busy_timeout(Duration::from_secs(10))?;
+        // Otherwise each commit waits several times for the disk.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
         Ok(connection)
     }
 }

@@ -11,7 +11,7 @@ local GONE_MAX = 64
 
 -- Checks.
 local wish = redis.call('HMGET', process, 'wishes', 'wish')
-local expires_in = redis.call('PTTL', fleet)
+local longest = redis.call('ZRANGE', fleet, '-1', '-1', 'WITHSCORES')
 local gone = redis.call('ZRANGEBYSCORE', fleet, '-inf', '(' .. whole(now), 'LIMIT', 0, GONE_MAX)
 
 -- Writes.
@@ -25,7 +25,8 @@ redis.call('HSET', process, 'description', description, 'doing', doing, 'seen', 
 redis.call('PEXPIRE', process, gone_ms)
 redis.call('ZADD', fleet, whole(now + gone_ms), id)
 -- Idle processes are listed for longer than others.
-redis.call('PEXPIRE', fleet, whole(math.max(expires_in, tonumber(gone_ms))))
+local listed_until = math.max(tonumber(longest[2] or 0), now + gone_ms)
+redis.call('PEXPIRE', fleet, whole(listed_until - now))
 for _, name in ipairs(gone) do
   if name ~= id then
     redis.call('ZREM', fleet, name)

@@ -79,7 +79,10 @@ impl Store<'_> {
     /// Cancels what was added to a group while it was cancelled. Returns its state if it has ended.
     async fn cancel_with(&self, group: &TaskId) -> Result<Option<TaskState>, Error> {
         let Some(progress) = self.client.broker().group(group).await? else { return Ok(None) };
-        if progress.ended == Some(TaskState::Cancelled) {
+        // A member that failed does not cancel the others.
+        if progress.ended == Some(TaskState::Cancelled)
+            && self.client.broker().cancelled_by(group).await?.is_none()
+        {
             self.client.cancel_members(group, &progress).await?;
         }
         Ok(progress.ended)

@@ -104,8 +104,8 @@ scenes! {
 /// while the clock is set back. Four need a group that has not ended when its time is over, the
 /// next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is over. Two
 /// write the results of members of a group that end together: different results, and eight equal
-/// ones. The last two need more than 500 dead tasks.
-const MADE_NOWHERE: [&str; 29] = [
+/// ones. One belongs to the relay of a database. The last two need more than 500 dead tasks.
+const MADE_NOWHERE: [&str; 30] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -133,6 +133,7 @@ const MADE_NOWHERE: [&str; 29] = [
     "add_back(back, item, redis.call('ZSCORE', bucket, item), assignee)",
     "return redis.call('HSET', key, unpack(ARGV, at, at + 2 * left - 1))",
     "fresh = fresh + redis.call('HSET', key, ARGV[at], shared, ARGV[at + 1], shared, ARGV[at + 2],",
+    "if since < 0 and redis.call('HGET', ledger, 'mark')",
     "local rank = redis.call('ZRANK', dead, after)",
     "redis.call('ZCOUNT', dead, '-inf', after_ms)",
 ];

@@ -13,8 +13,9 @@ use crate::common::{
 use optimus_core::{
     Due,
     PrerequisiteFailure::{Cancel, Run},
-    StepHandle, TaskState, given, group,
+    QueueName, StepHandle, TaskId, TaskState, given, group,
 };
+use optimus_testkit::eventually;
 
 on_both! {
     async fn a_dead_step_within_a_member_cancels_a_group_with_cancel(bench: Bench) {
@@ -113,6 +114,23 @@ on_both! {
         let later = bench.client.submit(later).await.unwrap();
         becomes(&bench, later.id(), TaskState::Cancelled).await;
         assert!(logged.log.lines().is_empty());
+        logged.worker.stop().await;
+    }
+
+    async fn a_repeated_submit_of_a_group_that_has_failed_cancels_no_member(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let id = TaskId::new(QueueName::new("default").unwrap());
+        let members = || {
+            let late = number(2).due(Due::In(Duration::from_secs(3600)));
+            group([in_a_way(1, Way::Dies), late]).id(id.clone()).on_member_failure(Cancel)
+        };
+        let first = bench.client.submit_group(members()).await.unwrap();
+        let has_failed =
+            async || first.progress().await.unwrap().ended == Some(TaskState::Cancelled);
+        eventually("a member has failed", SOON, has_failed).await;
+        bench.client.submit_group(members()).await.unwrap();
+        let counts = bench.client.inspector().counts("default").await.unwrap();
+        assert_eq!((counts.delayed, counts.cancelled), (1, 0), "{counts:?}");
         logged.worker.stop().await;
     }
 
