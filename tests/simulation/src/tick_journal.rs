@@ -17,7 +17,7 @@ struct Ticks {
     steps: Vec<Step>,
     /// When each schedule is due.
     due: BTreeMap<Schedule, u64>,
-    /// Those that move to another queue.
+    /// Those that move from queue to queue. They have no instants.
     moving: BTreeSet<Schedule>,
     /// The instants whose task has succeeded.
     ran: BTreeSet<(Schedule, u64)>,
@@ -71,12 +71,7 @@ impl TickJournal {
             return None;
         }
         match verb {
-            // One that is new has no instants before it has taken what it had in other queues.
-            "schedule" if !ticks.due.contains_key(&schedule) => {
-                ticks.due.insert(schedule, number(&words[4]));
-                None
-            }
-            "schedule" => ticks.set_due(schedule, &words[4]),
+            "schedule" => ticks.store(schedule, &words[2], &words[4]),
             "reschedule" => ticks.reschedule(schedule, &words),
             // A run out of turn leaves the instants as they are.
             _ if words[3].is_empty() => None,
@@ -118,6 +113,18 @@ impl TickJournal {
 }
 
 impl Ticks {
+    /// One that is new moves: until it is settled, its instants may be taken in another queue.
+    fn store(&mut self, schedule: Schedule, edition: &str, due: &str) -> Option<String> {
+        if edition == "0" {
+            self.moving.insert(schedule.clone());
+        }
+        if self.due.contains_key(&schedule) && !self.moving.contains(&schedule) {
+            return self.set_due(schedule, due);
+        }
+        self.due.insert(schedule, number(due));
+        None
+    }
+
     fn reschedule(&mut self, schedule: Schedule, words: &[String]) -> Option<String> {
         match &*words[3] {
             "move" => {
@@ -126,7 +133,7 @@ impl Ticks {
             }
             "settle" => {
                 self.moving.remove(&schedule);
-                None
+                self.due.get(&schedule).and_then(|due_ms| self.is_due_again(&schedule, *due_ms))
             }
             "remove" => self.forget(&schedule),
             "take" => self.set_due(schedule, &words[5]),
@@ -138,11 +145,15 @@ impl Ticks {
     /// Returns what is wrong if a change of a schedule makes an instant of the past due.
     fn set_due(&mut self, schedule: Schedule, due: &str) -> Option<String> {
         let due_ms = number(due);
-        let steps = self.steps.iter().filter(|step| step.schedule.1 == schedule.1);
-        let last = steps.map(|step| step.nominal_ms).max().filter(|last| due_ms <= *last);
-        let wrong = last.map(|last| format!("{schedule:?} is due at {due_ms} again, after {last}"));
+        let wrong = self.is_due_again(&schedule, due_ms);
         self.due.insert(schedule, due_ms);
         wrong
+    }
+
+    fn is_due_again(&self, schedule: &Schedule, due_ms: u64) -> Option<String> {
+        let steps = self.steps.iter().filter(|step| step.schedule.1 == schedule.1);
+        let last = steps.map(|step| step.nominal_ms).max().filter(|last| due_ms <= *last);
+        last.map(|last| format!("{schedule:?} is due at {due_ms} again, after {last}"))
     }
 
     /// The instants of a schedule that has moved still count.
@@ -217,9 +228,18 @@ mod tests {
     use super::*;
 
     fn call(journal: &TickJournal, queue: &str, verb: &str, words: &[&str]) -> Option<String> {
+        call_of(journal, queue, (verb, "1"), words)
+    }
+
+    fn call_of(
+        journal: &TickJournal,
+        queue: &str,
+        (verb, edition): (&str, &str),
+        words: &[&str],
+    ) -> Option<String> {
         let mut call = cmd("EVALSHA");
         call.arg("sha").arg(1).arg(format!("{{simulation:{queue}:0}}:meta"));
-        for word in ["", "digest", "1"].iter().chain(words) {
+        for word in ["", "digest", edition].iter().chain(words) {
             call.arg(word);
         }
         let answer = Value::Array(
@@ -247,6 +267,7 @@ mod tests {
         assert_eq!(journal.steps(), []);
         assert_eq!(tick(&journal, "20", "30"), None);
     }
+
     #[test]
     fn an_instant_that_comes_again_in_another_queue_is_wrong() {
         let journal = TickJournal::default();
@@ -261,5 +282,25 @@ mod tests {
         assert!(again.unwrap().contains("twice"));
         assert_eq!(of("other", &["remove", ""]), None);
         assert_eq!(journal.steps(), []);
+    }
+
+    #[test]
+    fn a_schedule_that_moves_may_be_stored_with_an_instant_that_is_taken_meanwhile() {
+        let journal = TickJournal::default();
+        assert_eq!(tick(&journal, "10", "20"), None);
+        let store = |edition: &str| {
+            call_of(&journal, "other", ("schedule", edition), &["1.0.0", "20", "{}", ""])
+        };
+        let of = |queue: &str, words: &[&str]| call(&journal, queue, "reschedule", words);
+        assert_eq!(store("0"), None);
+        assert_eq!(tick(&journal, "20", "30"), None);
+        assert_eq!(store("1"), None);
+        assert_eq!(of("work", &["move", ""]), None);
+        assert!(of("other", &["settle", ""]).unwrap().contains("due at 20 again"));
+        assert_eq!(of("other", &["move", ""]), None);
+        assert_eq!(of("other", &["take", "", "30", "20", "1"]), None);
+        assert_eq!(of("work", &["remove", ""]), None);
+        assert_eq!(of("other", &["settle", ""]), None);
+        assert!(store("4").unwrap().contains("due at 20 again"));
     }
 }
