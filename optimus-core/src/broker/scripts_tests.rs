@@ -25,6 +25,7 @@ fn a_call_passes_the_keys_that_its_script_names_in_that_order() {
             .iter()
             .map(|key| match *key {
                 "worker:" => "worker_info".into(),
+                "wake:" => "wakeup".into(),
                 other => other.trim_end_matches(':').to_owned(),
             })
             .collect();
