@@ -174,6 +174,7 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
         let mut result = pin!(self.last_result());
         let (place, problem) = loop {
             tokio::select! {
+                biased;
                 result = &mut result => match result {
                     Err(problem) => break (last, problem),
                     result => return result,
