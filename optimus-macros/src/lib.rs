@@ -9,6 +9,7 @@
 mod errors;
 mod expand;
 mod parse;
+mod post_function;
 mod sharded;
 mod source;
 mod steps;

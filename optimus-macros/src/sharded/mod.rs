@@ -2,13 +2,14 @@
 //! code.
 
 mod expand;
-mod function;
 mod options;
+mod words;
 
 use proc_macro2::TokenStream;
+use quote::quote;
 
-use self::{function::Model, options::Options};
-use crate::errors::Errors;
+use self::{options::Options, words::WORDS};
+use crate::{errors::Errors, post_function::PostFunction};
 
 /// Returns what replaces the function.
 pub(crate) fn expand(attr: TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -19,8 +20,12 @@ pub(crate) fn expand(attr: TokenStream, item: proc_macro::TokenStream) -> proc_m
         return item.into_iter().chain(refused).collect();
     };
     let options = Options::parse(attr, &mut errors);
-    let model = Model::new(options, function, &mut errors);
-    let mut code = if errors.none_since(0) { expand::code(&model) } else { expand::stub(&model) };
+    let function = PostFunction::new(function, options.name.clone(), &WORDS, &mut errors);
+    let mut code = if errors.none_since(0) {
+        expand::code(&options, &function)
+    } else {
+        function.stub(&options.krate, &quote!(Sharded))
+    };
     code.extend(errors.into_tokens());
     code.into()
 }

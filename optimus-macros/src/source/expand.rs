@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Path, ReturnType, spanned::Spanned};
+use syn::{Path, spanned::Spanned};
 
 use crate::{
     expand::here,
-    source::function::{Model, Param},
+    post_function::{Param, PostFunction},
+    source::options::Options,
 };
 
 const PAGE: u32 = 1_000;
@@ -17,73 +18,35 @@ const REMEMBER: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns everything that replaces the function.
-pub(crate) fn code(model: &Model) -> TokenStream {
-    let Model { cfg, docs, vis, options, .. } = model;
-    let (krate, ident, name) = (&options.krate, &model.sig.ident, model.name());
-    let data = model.params.iter().filter(|param| !param.is_page).map(|param| &param.ty);
-    let page = model.params.iter().find(|param| param.is_page).map(|param| &param.ty);
+pub(crate) fn code(options: &Options, function: &PostFunction) -> TokenStream {
+    let (name, scan, values) = (&function.name, scan(function), values(options));
+    let page = function.params.iter().find(|param| param.is_rows).map(|param| &param.ty);
     let key = page.map(|ty| quote_spanned!(here(ty.span())=> <#ty as __optimus::IsPage>::Key));
-    let (body, scan, values) = (body(model), scan(model), values(model));
-    let (tables, hooks) = (tables(model), hooks(model));
-    quote! {
-        #(#cfg)*
-        #(#docs)*
-        #[must_use]
-        #[allow(dead_code, reason = "a worker serves what its own program never names")]
-        #vis const fn #ident() -> #krate::Source {
-            use #krate::__private as __optimus;
-            type __Key = #key;
-            #scan
-            #tables
-            #hooks
-            fn __data() -> ::std::vec::Vec<__optimus::DataKey> {
-                ::std::vec![#(__optimus::DataKey::of::<#data>()),*]
-            }
-            #values
-            __optimus::Source::new(
-                (#name, ::core::concat!(::core::file!(), ":", ::core::line!())),
-                __OPTIONS,
-                __optimus::SourceParts {
-                    tables: __tables,
-                    data: __data,
-                    scan: __scan,
-                    before: __BEFORE,
-                    on_failure: __ON_FAILURE,
-                    archive: __ARCHIVE,
-                },
-            )
-        }
-        #body
-        #(#cfg)*
-        const _: () = {
-            #krate::__private::inventory::submit! { #ident() }
-        };
-    }
-}
-
-/// Returns a definition that compiles where the function was refused, so that one mistake causes
-/// one error.
-pub(crate) fn stub(model: &Model) -> TokenStream {
-    let Model { cfg, vis, options, .. } = model;
-    let (krate, ident) = (&options.krate, &model.sig.ident);
-    if ident == "main" {
-        return quote!(
-            fn main() {}
-        );
-    }
-    quote! {
-        #(#cfg)*
-        #[doc(hidden)]
-        #[allow(dead_code, clippy::all, clippy::pedantic, reason = "its definition was refused")]
-        #vis fn #ident() -> #krate::Source {
-            ::core::unreachable!()
-        }
-    }
+    let (tables, hooks) = (tables(options), hooks(options));
+    let content = quote! {
+        type __Key = #key;
+        #scan
+        #tables
+        #hooks
+        #values
+        __optimus::Source::new(
+            (#name, ::core::concat!(::core::file!(), ":", ::core::line!())),
+            __OPTIONS,
+            __optimus::SourceParts {
+                tables: __tables,
+                data: __data,
+                scan: __scan,
+                before: __BEFORE,
+                on_failure: __ON_FAILURE,
+                archive: __ARCHIVE,
+            },
+        )
+    };
+    function.code((&options.krate, &quote!(Source)), &content, "One page")
 }
 
 /// Returns the options as constants.
-fn values(model: &Model) -> TokenStream {
-    let options = &model.options;
+fn values(options: &Options) -> TokenStream {
     let tiers = options.tiers.iter().map(|tier| {
         let (least, most, every) = (tier.least, tier.most, time(tier.every));
         quote!(__optimus::Tier { least: #least, most: #most, every: #every })
@@ -128,8 +91,8 @@ fn some(value: Option<impl ToTokens>) -> TokenStream {
 }
 
 /// Returns the function that names the tables.
-fn tables(model: &Model) -> TokenStream {
-    let names = if let Some(over) = &model.options.over {
+fn tables(options: &Options) -> TokenStream {
+    let names = if let Some(over) = &options.over {
         quote_spanned!(here(over.span())=> __optimus::table_names(#over))
     } else {
         quote!(::std::vec::Vec::new())
@@ -142,8 +105,7 @@ fn tables(model: &Model) -> TokenStream {
 }
 
 /// Returns the functions around tasks, and those that archive.
-fn hooks(model: &Model) -> TokenStream {
-    let options = &model.options;
+fn hooks(options: &Options) -> TokenStream {
     let archive = options.archive.as_ref().map(|(_, path)| path);
     let row = |path: &Path| quote_spanned!(here(path.span())=> __optimus::Row::<__Key>::of(__row)?);
     let before = options.before.as_ref().map(|path| {
@@ -201,43 +163,21 @@ fn hook(
     }}
 }
 
-/// Returns the original function, under another name.
-fn body(model: &Model) -> TokenStream {
-    let Model { cfg, attrs, vis, block, .. } = model;
-    let mut sig = model.sig.clone();
-    sig.ident = model.body_ident();
-    let doc = format!("One page of [`{}`], without a worker.", model.sig.ident);
-    quote! {
-        #(#cfg)*
-        #[doc = #doc]
-        #(#attrs)*
-        #[allow(
-            dead_code, clippy::needless_pass_by_value, clippy::too_many_arguments,
-            clippy::unused_async, clippy::missing_errors_doc, clippy::missing_panics_doc,
-            reason = "a worker calls it"
-        )]
-        #vis #sig #block
-    }
-}
-
 /// Returns the function that reads a page.
-fn scan(model: &Model) -> TokenStream {
-    let body = model.body_ident();
-    let locals: Vec<_> = (0..model.params.len()).map(|n| format_ident!("__p{n}")).collect();
-    let values = model.params.iter().zip(&locals).map(|(Param { ty, is_page }, local)| {
+fn scan(function: &PostFunction) -> TokenStream {
+    let body = function.body_ident();
+    let locals: Vec<_> = (0..function.params.len()).map(|n| format_ident!("__p{n}")).collect();
+    let values = function.params.iter().zip(&locals).map(|(Param { ty, is_rows }, local)| {
         let place = here(ty.span());
-        if *is_page {
+        if *is_rows {
             quote_spanned!(place=> let #local = <#ty as __optimus::IsPage>::of(&__facts)?;)
         } else {
             quote_spanned!(place=> let #local = __optimus::page_data::<#ty>(&__facts)?;)
         }
     });
-    let output = match &model.sig.output {
-        ReturnType::Default => quote!(()),
-        ReturnType::Type(_, ty) => ty.to_token_stream(),
-    };
+    let output = function.returned();
     let found = quote_spanned!(here(output.span())=> __optimus::found_of::<__Key, #output>);
-    let started = quote_spanned! {here(model.sig.ident.span())=>
+    let started = quote_spanned! {here(function.sig.ident.span())=>
         ::core::result::Result::Ok(::std::boxed::Box::pin(async move {
             #found(#body(#(#locals),*).await, &__facts)
         }))
