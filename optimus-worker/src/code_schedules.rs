@@ -62,7 +62,7 @@ impl CodeSchedules {
     }
 
     /// Returns what a look is about: the schedules of the code, and those that this worker can't
-    /// read for now.
+    /// read, which it leaves out until it tries them again.
     pub(crate) fn look(&mut self, place: usize) -> (Vec<String>, Vec<String>) {
         let now = Instant::now();
         self.unread.retain(|_, until| *until > now);

@@ -1,6 +1,6 @@
 //! Sources: rows become tasks once, rows that fail come back later, and what operators see and do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{
     Bench,
@@ -202,11 +202,13 @@ on_both! {
             look(&bench, "slow").await.slow_since.is_some()
         })
         .await;
+        let mut seen = (table.pages(), Instant::now());
         eventually("no pages are read", WITHIN, async || {
-            let pages = table.pages();
-            tokio::time::sleep(Duration::from_millis(1_300)).await;
             let counts = counts(&bench).await;
-            table.pages() == pages && counts.ready + counts.working == 0
+            if table.pages() != seen.0 || counts.ready + counts.working > 0 {
+                seen = (table.pages(), Instant::now());
+            }
+            seen.1.elapsed() > Duration::from_millis(1_300)
         })
         .await;
         assert!(table.done() == 0 && look(&bench, "slow").await.slow_since.is_some());

@@ -4,11 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::{Data, Progress, Shard, ShardFacts, broker::Positions};
 use optimus_sql::{Error, ShardGuard as _};
+use optimus_testkit::eventually;
 use sqlx::Postgres;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{databases::TestDb, setup::Setup};
+use crate::{
+    databases::TestDb,
+    setup::{SOON, Setup},
+};
 
 crate::on_each_database! {
     a_position_is_committed_with_the_work
@@ -168,7 +172,8 @@ async fn many_first_guards_at_once_all_pass<DB: TestDb>(setup: Setup<DB>) {
             }
         });
         let ends = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            let open_and_eight = async || setup.pool.size() as usize - setup.pool.num_idle() >= 9;
+            eventually("all have begun", SOON, open_and_eight).await;
             open.commit().await.unwrap();
         };
         tokio::join!(futures_util::future::join_all(holders), ends);

@@ -90,7 +90,15 @@ async fn storm<DB: TestDb>(child: &str) {
     for (step, count) in [7, 3, 5].into_iter().enumerate() {
         let frozen = step % PROGRAMS;
         programs[frozen].signal("STOP");
-        sleep(2 * LEASE).await;
+        let of_frozen = format!("-{}-", programs[frozen].pid());
+        let is_replaced = async || {
+            let shards = setup.client.shards("rows").look().await.unwrap().shards;
+            shards.iter().all(|shard| {
+                let holder = shard.holder.as_ref();
+                holder.is_some_and(|holder| !holder.worker.as_str().contains(&of_frozen))
+            })
+        };
+        eventually("others hold its shards", SOON, is_replaced).await;
         if step == 1 {
             programs[2].kill9();
             programs[2] = setup.child(child);

@@ -7,7 +7,6 @@ use optimus_sql::{Error, Once as _, Outbox as _, PerformInTx as _, lag, submit_a
 use optimus_testkit::{Signal, eventually};
 use serde::{Deserialize, Serialize};
 use sqlx::{Pool, Sqlite};
-use tokio::time::sleep;
 
 use crate::{
     databases::TestDb,
@@ -62,30 +61,24 @@ impl Task for DoAct {
 async fn what_the_last_handler_commits_is_submitted_before_the_worker_ends<DB: TestDb>(
     setup: Setup<DB>,
 ) {
-    let (begun, ends) = (Signal::new(), Signal::new());
-    let (pool, hit, end) = (setup.pool.clone(), begun.clone(), ends.clone());
-    let act: Act = Arc::new(move |_, _| {
-        let (pool, hit, end) = (pool.clone(), hit.clone(), end.clone());
+    let begun = Signal::new();
+    let (pool, hit) = (setup.pool.clone(), begun.clone());
+    let act: Act = Arc::new(move |ctx, _| {
+        let (pool, hit) = (pool.clone(), hit.clone());
         Box::pin(async move {
             hit.hit();
-            end.wait_for(1).await;
+            // The worker shuts down while the handler still runs.
+            ctx.cancelled().await;
             let mut tx = pool.begin().await?;
             note(1, 1).perform_in_tx(&mut tx).await?;
             Ok(tx.commit().await?)
         })
     });
     let worker = setup.worker(&Seen::default()).task_type::<DoAct>().data(Acts(act));
-    let worker = worker.outbox(&setup.pool).build().unwrap();
+    let worker = worker.outbox(&setup.pool).shutdown_grace(Duration::from_millis(50));
+    let worker = worker.build().unwrap();
     setup.client.submit(DoAct { number: 1 }.call()).await.unwrap();
-    let stopped = async {
-        begun.wait_for(1).await;
-        // The worker shuts down while the handler still runs.
-        tokio::spawn(async move {
-            sleep(Duration::from_millis(50)).await;
-            ends.hit();
-        });
-    };
-    worker.run_until(stopped).await.unwrap();
+    worker.run_until(begun.wait_for(1)).await.unwrap();
     assert_eq!(lag(&setup.pool).await.unwrap().rows, 0);
     assert_eq!(setup.client.inspector().counts("default").await.unwrap().ready, 1);
 }
@@ -190,13 +183,15 @@ mod killed {
                     DoAct { number }.call().perform_in_tx(&mut tx).await?;
                 }
                 tx.commit().await?;
-                sleep(Duration::from_millis(3)).await;
             }
             Ok::<_, Error>(())
         };
+        let count = async |sql| DB::number(&setup.pool, sql).await;
+        let applied = async || count("SELECT COUNT(*) FROM effects").await;
         let kill = async {
             for _ in 0..kills {
-                sleep(Duration::from_millis(fastrand::u64(50..200))).await;
+                let goal = applied().await + fastrand::i64(5..40);
+                eventually("effects", SOON, async || applied().await >= goal).await;
                 let at = fastrand::usize(..PROGRAMS);
                 programs[at].kill9();
                 programs[at] = setup.child(child);
@@ -204,12 +199,10 @@ mod killed {
         };
         let (written, ()) = tokio::join!(writes, kill);
         written.unwrap();
-        let count = async |sql| DB::number(&setup.pool, sql).await;
-        let all = async || count("SELECT COUNT(*) FROM effects").await >= 2 * CALLS;
-        eventually("all effects", 2 * SOON, all).await;
+        eventually("all effects", 2 * SOON, async || applied().await >= 2 * CALLS).await;
         setup.all_relayed().await;
         let distinct = "SELECT COUNT(DISTINCT n) FROM effects WHERE n >= 0";
         assert_eq!(count(distinct).await, 2 * CALLS);
-        assert_eq!(count("SELECT COUNT(*) FROM effects").await, 2 * CALLS);
+        assert_eq!(applied().await, 2 * CALLS);
     }
 }
