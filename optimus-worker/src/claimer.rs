@@ -5,9 +5,9 @@
 //! and an idle worker adds no delay. If half of the slots are enough for a good batch, a loaded
 //! worker has two turns under way at once, so that Redis works while handlers run.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, task::Poll, time::Duration};
 
-use futures_util::{StreamExt, future::BoxFuture, stream::FuturesOrdered};
+use futures_util::{StreamExt, future::BoxFuture, poll, stream::FuturesOrdered};
 use optimus_core::{
     broker::{BrokerError, Reply},
     platform,
@@ -55,7 +55,7 @@ impl Claimer {
     }
 
     /// Starts a turn if there is a report to send or a task to claim.
-    fn begin_turn(&mut self) -> bool {
+    async fn begin_turn(&mut self) -> bool {
         // `ask_alone` comes first, so that this turn also sends the releases that it causes.
         let alone = self.claims.ask_alone();
         let batches = self.shared.reporter.take(REPORT_CALLS_MAX);
@@ -69,10 +69,17 @@ impl Claimer {
         calls.extend(requests.iter().map(|request| self.claims.send(request)));
         let count = batches.len();
         let number = self.shared.reporter.lend(batches);
-        self.turns.push_back(Box::pin(async move {
+        let mut turn: BoxFuture<'static, Turn> = Box::pin(async move {
             let answers = broker.run_all(calls).await;
             Turn { number, batches: count, requests, answers }
-        }));
+        });
+        // The first poll sends the calls. Without it, a turn would leave only after the tasks of an
+        // answer that has arrived meanwhile, together with the turn after it, and Redis would have
+        // nothing to do while handlers run.
+        match poll!(&mut turn) {
+            Poll::Ready(turn) => self.turns.push_back(Box::pin(ready(turn))),
+            Poll::Pending => self.turns.push_back(turn),
+        }
         true
     }
 
@@ -110,13 +117,13 @@ impl Claimer {
 impl Role for Claimer {
     /// Takes turns until there is nothing to do. Afterwards, no turn is under way.
     async fn tick(&mut self) -> Duration {
-        if !self.begin_turn() {
+        if !self.begin_turn().await {
             return self.claims.rest();
         }
         let mut worked = true;
         while !self.turns.is_empty() {
             if worked && self.is_second_worth_it() {
-                self.begin_turn();
+                self.begin_turn().await;
             }
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
@@ -124,7 +131,7 @@ impl Role for Claimer {
                 // at once.
                 platform::yield_now().await;
                 if worked && self.turns.is_empty() {
-                    self.begin_turn();
+                    self.begin_turn().await;
                 }
             }
         }

@@ -48,7 +48,9 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
             )
         });
         let span = span.unwrap_or_else(|_| Span::none());
-        tokio::spawn(InSpan::new(span, run(shared.clone(), prepared)));
+        // The future is large, and a spawn moves it several times.
+        let run = Box::pin(run(shared.clone(), prepared));
+        tokio::spawn(InSpan::new(span, run));
     }
 }
 
