@@ -9,23 +9,27 @@
 -- A member takes free posts up to its share, and one more only if no other lacks it. It gives back
 -- only what members lack that have been here for a while, so members that come and go move nothing.
 -- The posts of a new generation are granted once no live member holds one of an earlier generation.
+-- A heartbeat that arrives after a later one of the same member, or a second time, is refused: it
+-- does not name what the member was granted since, so it would free posts that the member works on.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 worker · 3 lease ms · 4 how many posts its code asks for ·
 --        5 generation, 6 count and 7 longest lease ms that it heard last, 0 if none · 8 for how
 --        many ms nothing is granted if Redis does not know the roster · 9 ms after which a member
 --        counts for others · 10 '1' if it leaves, so that it takes nothing and gives back all,
---        else '0' · 11 description as JSON · then what it holds: post and fence each
+--        else '0' · 11 description as JSON · 12 number of the call, above that of the member's last
+--        one · then what it holds: post and fence each
 -- REPLY  OK, now ms, ms until the earliest lease of another member is over (-1: no other), ms after
 --        which to call again before the next heartbeat (-1: not before), generation, count, longest
 --        lease ms; then '<post> <fence> <keep or drop>' of each post that it holds
+-- REFUSE STALE
 
 local meta, workers, joined, posts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local suspended, generations, worker_info = KEYS[5], KEYS[6], KEYS[7]
 local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local asked, heard, heard_count = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local longest_ms, quiet_ms, settle_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local is_leaving, description, shown = ARGV[10] == '1', ARGV[11], 11
+local is_leaving, description, number, shown = ARGV[10] == '1', ARGV[11], tonumber(ARGV[12]), 12
 -- At most this many dead members are removed by one call. The others do not count either.
 local DEAD_MAX = 500
 -- A member that lacks posts asks again after this part of its lease.
@@ -34,6 +38,9 @@ local SOON_PARTS = 15
 local HEAD = 7
 
 -- Checks.
+if tonumber(redis.call('HGET', worker_info, 'beat') or 0) >= number then
+  return { 'STALE' }
+end
 local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local known = roster_of(meta, now, heard)
 local generation, count, fresh = known.generation, known.count, known.fresh
@@ -59,7 +66,6 @@ local list = list_posts(posts, members.live, worker, claims, generation)
 fresh = math.max(fresh, list.fence + 1)
 local stopped, active = stopped_of(suspended, count)
 redis.call('HLEN', generations)
-redis.call('HLEN', worker_info)
 for _, name in ipairs(members.dead) do
   redis.call('HLEN', key_of(meta, 'worker', name))
 end
@@ -79,7 +85,8 @@ end
 redis.call('ZREM', workers, '')
 mend_leases(meta, workers, mending)
 redis.call('ZADD', workers, whole(now + lease_ms), worker)
-redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms))
+redis.call('HSET', worker_info, 'description', description, 'lease_ms', whole(lease_ms),
+  'beat', whole(number))
 local own_since = members.since[worker] or now
 members.changed[#members.changed + 1] = worker
 members.changed[#members.changed + 1] = is_leaving and '-' or whole(own_since)

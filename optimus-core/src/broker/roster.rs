@@ -32,6 +32,9 @@ pub struct Hold<'a> {
     pub is_leaving: bool,
     /// Its description, as JSON.
     pub description: &'a str,
+    /// The number of the call, above that of its last one. Redis refuses a call that arrives after
+    /// a later one, or a second time.
+    pub number: u64,
 }
 
 /// The answer to a [`Hold`].
@@ -83,7 +86,8 @@ impl Broker {
             .arg(hold.quiet.as_millis())
             .arg((hold.lease * parts / of).as_millis())
             .arg(u8::from(hold.is_leaving))
-            .arg(hold.description);
+            .arg(hold.description)
+            .arg(hold.number);
         push_posts(&mut call, hold.shown);
         call
     }

@@ -1,6 +1,9 @@
 //! `hold` after lost answers, an outage, a loss of writes, and a clock that is set.
 
-use optimus_core::Changes;
+use optimus_core::{
+    Changes, Stay,
+    broker::{BrokerError, Refusal},
+};
 use redis::cmd;
 
 use crate::{acts::ms, bench::Bench, rosters::RosterMember};
@@ -16,17 +19,46 @@ async fn a_grant_whose_answer_was_lost_is_given_again_under_a_larger_fence(bench
 async fn a_late_repeat_of_an_old_heartbeat_takes_no_post_from_another(bench: Bench) {
     let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
     bench.hold(0, &mut one).await;
-    let mut repeat = RosterMember::new("w1", 1);
-    bench.hold(0, &mut repeat).await;
+    let shown = one.held.shown();
     bench.hold(0, &mut one).await;
     let old = one.granted(0);
     bench.give(100, &mut one, &[old]).await;
     bench.hold(200, &mut two).await;
     let fence = two.fence(0);
+    // What knows the numbers of the heartbeats is lost, too.
+    let () = bench.raw(cmd("HDEL").arg(bench.key("worker:w1")).arg("beat")).await;
+    let mut repeat = RosterMember::new("w1", 1);
+    let posts: Vec<_> = shown.iter().map(|(post, fence)| (*post, *fence, Stay::Keep)).collect();
+    let heard = one.held.heard();
+    repeat.held.answered((ms(0), ms(0)), repeat.lease, heard, &posts);
     let late = bench.ask(300, &repeat).await.unwrap();
     assert_eq!(late.posts, [], "another holds it under a later fence");
     bench.hold(400, &mut two).await;
     assert_eq!((two.holds(), two.fence(0)), (vec![0], fence));
+}
+
+async fn a_heartbeat_that_arrives_after_a_later_one_frees_nothing(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    // The first heartbeat names nothing, and arrives late. The second one gets the post.
+    let late = RosterMember::new("w1", 1);
+    *one.beats.get_mut() = 1;
+    bench.hold(0, &mut one).await;
+    let old = one.granted(0);
+    bench.at(1_000).recount(&bench.roster(), 2).await.unwrap();
+    let before = bench.dump().await;
+    // The second call has the number of the one that was answered, as a repeat of it would have.
+    for at in [2_000, 2_050] {
+        let refused = bench.ask(at, &late).await;
+        assert!(matches!(refused, Err(BrokerError::Refused(Refusal::Stale, _))), "{refused:?}");
+        bench.assert_unchanged(&before).await;
+    }
+    assert_eq!(bench.holder_of(old.0).await, Some(("w1".into(), old.1)));
+    assert_eq!(bench.hold(2_100, &mut two).await.start, [], "the old post is still worked on");
+    assert_eq!(bench.hold(2_200, &mut one).await.drain, [old], "it was not lost");
+    bench.give(2_300, &mut one, &[old]).await;
+    bench.hold(2_400, &mut two).await;
+    assert_eq!(two.holds().len(), 1);
+    bench.assert_sound().await;
 }
 
 async fn an_unknown_roster_grants_nothing_for_the_longest_lease(bench: Bench) {
@@ -114,8 +146,7 @@ async fn a_clock_that_is_set_back_stops_nothing(bench: Bench) {
     bench.hold(1_000, &mut two).await;
     for at in [6_000, 11_000, 12_000] {
         let holding = bench.ask(at, &one).await.unwrap();
-        let posts: Vec<_> =
-            holding.posts.iter().filter(|post| post.2 == optimus_core::Stay::Drop).collect();
+        let posts: Vec<_> = holding.posts.iter().filter(|post| post.2 == Stay::Drop).collect();
         if let [(post, fence, _)] = posts[..] {
             bench.give(at, &mut one, &[(*post, *fence)]).await;
         }
@@ -177,6 +208,7 @@ on_both![
     the_first_generation_after_a_flush_is_larger_than_each_one_before,
     a_grant_whose_answer_was_lost_is_given_again_under_a_larger_fence,
     a_late_repeat_of_an_old_heartbeat_takes_no_post_from_another,
+    a_heartbeat_that_arrives_after_a_later_one_frees_nothing,
     an_unknown_roster_grants_nothing_for_the_longest_lease,
     holders_keep_what_a_flush_has_lost,
     after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard,
