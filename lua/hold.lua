@@ -4,8 +4,9 @@
 -- the same number of them. A member calls this once a heartbeat and says what it holds: the call
 -- renews its lease, frees the posts of the dead, grants free posts, and names those to give back.
 -- A post that the caller does not name under its fence counts as free. A post that Redis does not
--- know, or knows under an earlier fence, stays with the caller: Redis has lost writes. In a roster
--- that Redis does not know, nothing is granted for one lease, because others may hold posts.
+-- know, or knows under an earlier fence, stays with the caller if Redis has not noted that grant or
+-- a later one of the post: then it has lost writes. In a roster that Redis does not know, nothing is
+-- granted for one lease, because others may hold posts.
 -- A member takes free posts up to its share, and one more only if no other lacks it. It gives back
 -- only what members lack that have been here for a while, so members that come and go move nothing.
 -- The posts of a new generation are granted once no live member holds one of an earlier generation.
@@ -25,7 +26,7 @@
 -- REFUSE STALE
 
 local meta, workers, joined, posts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local suspended, generations, worker_info = KEYS[5], KEYS[6], KEYS[7]
+local suspended, generations, fences, worker_info = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local now, worker, lease_ms = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local asked, heard, heard_count = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local longest_ms, quiet_ms, settle_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -62,7 +63,7 @@ local claims = {}
 for i = shown + 1, #ARGV, 2 do
   claims[ARGV[i]] = ARGV[i + 1]
 end
-local list = list_posts(posts, members.live, worker, claims, generation)
+local list = list_posts(posts, fences, members.live, worker, claims, generation)
 fresh = math.max(fresh, list.fence + 1)
 local stopped, active = stopped_of(suspended, count)
 redis.call('HLEN', generations)
@@ -74,6 +75,9 @@ local given = given_to(list, share, {
   now = now, generation = generation, count = count, fresh = fresh, stopped = stopped,
   is_leaving = is_leaving, may_grant = now >= quiet_until, worker = worker,
 })
+if #given.granted > 0 then
+  redis.call('HLEN', fences)
+end
 local soon = -1
 if now < quiet_until then
   soon = quiet_until - now
@@ -100,6 +104,9 @@ if generation ~= known.generation then
 end
 if #given.changed > 0 then
   redis.call('HSET', posts, unpack(given.changed))
+end
+if #given.granted > 0 then
+  redis.call('HSET', fences, unpack(given.granted))
 end
 if #given.gone > 0 then
   redis.call('HDEL', posts, unpack(given.gone))

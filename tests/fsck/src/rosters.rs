@@ -46,6 +46,13 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
     if count > POSTS_MAX || generation > fence {
         wrong.push(format!("the roster has {count} posts of generation {generation}"));
     }
+    let fences = view.pairs("fences");
+    for (index, last) in &fences {
+        let is_number = index.parse::<u64>().is_ok_and(|index| index < POSTS_MAX);
+        if !is_number || !last.parse::<u64>().is_ok_and(|last| last <= fence) {
+            wrong.push(format!("the last fence of the post {index:?} is {last:?}"));
+        }
+    }
     let mut generations = BTreeSet::new();
     for (post, holder) in view.pairs("posts") {
         let words: Vec<&str> = holder.split(' ').collect();
@@ -63,6 +70,9 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
         }
         if own.parse::<u64>().is_ok_and(|own| own > fence) {
             wrong.push(format!("the post {post} is held under a fence that was not given yet"));
+        }
+        if fences.get(&index.to_string()).is_none_or(|last| last != own) {
+            wrong.push(format!("the post {post} is held, and its fence {own} is not noted"));
         }
         if its == generation && index >= count || its > generation {
             wrong.push(format!("the post {post} is none of {count} of generation {generation}"));

@@ -120,6 +120,62 @@ async fn a_later_fence_counts_if_redis_has_lost_writes(bench: Bench) {
     bench.assert_sound().await;
 }
 
+/// Two members with a lease of 15 s. The clock of the first one stops with it, at 0, so it believes
+/// that its lease goes on. The other one takes all posts.
+async fn stopped_with_its_clock(bench: &Bench, posts: u16) -> [RosterMember; 2] {
+    let (mut one, mut two) = (RosterMember::new("w1", posts), RosterMember::new("w2", posts));
+    bench.hold(0, &mut one).await;
+    for at in [1_000, 6_000, 11_000, 15_001] {
+        bench.hold(at, &mut two).await;
+    }
+    assert_eq!((one.holds(), two.holds()), ((0..posts).collect(), (0..posts).collect()));
+    [one, two]
+}
+
+async fn a_member_that_was_suspended_with_its_clock_gets_no_earlier_fence_back(bench: Bench) {
+    let [mut one, two] = stopped_with_its_clock(&bench, 2).await;
+    let (old, later) = (one.held.shown(), two.held.shown());
+    let left = bench.at(16_000).leave_roster(&bench.roster(), &two.id, &later).await;
+    assert_eq!(left.unwrap(), 0);
+    let mut changes = bench.hold(17_000, &mut one).await;
+    changes.stop.sort_unstable();
+    assert_eq!((changes.stop, changes.start.len()), (old, 2));
+    assert!(one.fence(0) > two.fence(0) && one.fence(1) > two.fence(1));
+    bench.assert_sound().await;
+}
+
+async fn a_member_that_slept_through_a_generation_gets_none_of_its_posts_back(bench: Bench) {
+    let [mut one, mut two] = stopped_with_its_clock(&bench, 2).await;
+    let old = one.held.shown();
+    bench.at(16_000).recount(&bench.roster(), 1).await.unwrap();
+    bench.hold_and_yield(16_100, &mut two).await;
+    bench.hold(16_200, &mut two).await;
+    let later = two.granted(0);
+    let left = bench.at(16_300).leave_roster(&bench.roster(), &two.id, &[later]).await;
+    assert_eq!(left.unwrap(), 0);
+    // Nobody has held the second post since.
+    let changes = bench.hold(17_000, &mut one).await;
+    assert_eq!((changes.stop, changes.drain), (old, vec![]));
+    assert_eq!(one.holds(), [0]);
+    assert!(one.granted(0).0 == later.0 && one.fence(0) > later.1);
+    bench.assert_sound().await;
+}
+
+async fn a_post_that_was_given_back_is_not_held_again_by_a_late_heartbeat(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    bench.hold(0, &mut one).await;
+    let granted = one.granted(0);
+    let shown = one.held.shown();
+    let left = bench.at(1_000).leave_roster(&bench.roster(), &one.id, &shown).await;
+    assert_eq!(left.unwrap(), 0);
+    one.is_leaving = true;
+    let late = bench.ask(1_100, &one).await.unwrap();
+    assert_eq!(late.posts, [], "{granted:?} was given back");
+    bench.hold(1_200, &mut two).await;
+    assert!(two.fence(0) > granted.1);
+    bench.assert_sound().await;
+}
+
 async fn nobody_loses_posts_because_of_an_outage(bench: Bench) {
     let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
     for at in [0, 5_000, 11_000, 15_000] {
@@ -213,6 +269,9 @@ on_both![
     holders_keep_what_a_flush_has_lost,
     after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard,
     a_later_fence_counts_if_redis_has_lost_writes,
+    a_member_that_was_suspended_with_its_clock_gets_no_earlier_fence_back,
+    a_member_that_slept_through_a_generation_gets_none_of_its_posts_back,
+    a_post_that_was_given_back_is_not_held_again_by_a_late_heartbeat,
     nobody_loses_posts_because_of_an_outage,
     a_clock_that_is_set_back_stops_nothing,
     posts_of_the_next_generation_wait_for_those_of_the_last,
