@@ -5,8 +5,9 @@
 -- renews its lease, frees the posts of the dead, grants free posts, and names those to give back.
 -- A post that the caller does not name under its fence counts as free. A post that Redis does not
 -- know, or knows under an earlier fence, stays with the caller if Redis has not noted that grant or
--- a later one of the post: then it has lost writes. In a roster that Redis does not know, nothing is
--- granted for one lease, because others may hold posts.
+-- a later one of the post: then it has lost writes. In a roster that Redis does not know, nothing
+-- is granted for one lease, because others may hold posts. It has no generation until a member
+-- comes that knows it, or until that time is over.
 -- A member takes free posts up to its share, and one more only if no other lacks it. It gives back
 -- only what members lack that have been here for a while, so members that come and go move nothing.
 -- The posts of a new generation are granted once no live member holds one of an earlier generation.
@@ -21,8 +22,8 @@
 --        else '0' · 11 description as JSON · 12 number of the call, above that of the member's last
 --        one · then what it holds: post and fence each
 -- REPLY  OK, now ms, ms until the earliest lease of another member is over (-1: no other), ms after
---        which to call again before the next heartbeat (-1: not before), generation, count, longest
---        lease ms; then '<post> <fence> <keep or drop>' of each post that it holds
+--        which to call again before the next heartbeat (-1: not before), generation (0: none yet),
+--        count, longest lease ms; then '<post> <fence> <keep or drop>' of each post that it holds
 -- REFUSE STALE
 
 local meta, workers, joined, posts = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -46,9 +47,12 @@ local mending, lease_min = mending_of(meta, workers, now, lease_ms, worker)
 local known = roster_of(meta, now, heard)
 local generation, count, fresh = known.generation, known.count, known.fresh
 longest_ms = math.max(longest_ms, known.longest_ms, lease_ms)
-local quiet_until = math.min(known.quiet_until, now + longest_ms)
-if generation == 0 then
-  quiet_until = quiet_ms > 0 and now + math.max(quiet_ms, longest_ms) or now
+local quiet_until = known.quiet_until
+if generation == 0 and quiet_until == 0 and quiet_ms > 0 then
+  quiet_until = now + math.max(quiet_ms, longest_ms)
+elseif quiet_until > now then
+  -- Others may have longer leases than the member with which it began.
+  quiet_until = math.min(quiet_until + longest_ms - known.longest_ms, now + longest_ms)
 end
 if quiet_until <= now then
   quiet_until = 0
@@ -56,7 +60,8 @@ end
 if heard > generation then
   generation, count = heard, heard_count
 elseif generation == 0 then
-  generation, count = fresh, asked
+  generation = quiet_until == 0 and fresh or 0
+  count = count > 0 and count or asked
 end
 local members = members_of(workers, joined, mending, worker, now, settle_ms, DEAD_MAX)
 local claims = {}

@@ -16,7 +16,7 @@ local GENERATIONS_MAX = 16
 
 -- Checks.
 local known = roster_of(meta, now, 0)
-if known.generation == 0 then
+if known.count == 0 then
   return { 'ABSENT' }
 end
 count = count or known.count

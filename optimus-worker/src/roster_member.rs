@@ -174,7 +174,7 @@ impl Member {
         let (before, is_first) = (self.held.shown().len(), self.held.heard().generation == 0);
         let changes = self.held.answered(times, self.lease(), holding.heard, &holding.posts);
         self.apply(changes, before);
-        if is_first {
+        if is_first && holding.heard.generation > 0 {
             self.greet();
         }
         self.is_failing = false;

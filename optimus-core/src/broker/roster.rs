@@ -55,7 +55,7 @@ pub struct Holding {
 /// A roster as it is stored.
 #[derive(Debug, Default)]
 pub struct RosterSeen {
-    /// The present generation; 0 if no member was ever there.
+    /// The present generation; 0 if no member was ever there, or nothing was granted yet.
     pub generation: u64,
     /// How many posts it has.
     pub count: u16,

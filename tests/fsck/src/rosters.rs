@@ -9,7 +9,7 @@ use super::view::View;
 const POSTS_MAX: u64 = 1024;
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
-    if view.meta("generation") == 0 {
+    if view.meta("count") == 0 {
         return;
     }
     check_members(view, wrong);
@@ -85,7 +85,8 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
 
 fn check_positions(view: &View<'_>, wrong: &mut Vec<String>) {
     let generations = view.pairs("generations");
-    if !generations.contains_key(&view.meta("generation").to_string()) {
+    let is_begun = view.meta("generation") > 0;
+    if is_begun && !generations.contains_key(&view.meta("generation").to_string()) {
         wrong.push("the present generation is not among the generations".to_owned());
     }
     for post in view.pairs("positions").keys().filter(|post| place(post).is_none()) {

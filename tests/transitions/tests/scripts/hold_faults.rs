@@ -90,6 +90,66 @@ async fn holders_keep_what_a_flush_has_lost(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn after_a_flush_a_new_member_changes_nothing_for_the_holders(bench: Bench) {
+    let (mut one, mut two) = (RosterMember::new("w1", 2), RosterMember::new("w2", 2));
+    for at in [0, 5_000, 11_000, 15_000] {
+        bench.hold_and_yield(at, &mut one).await;
+        bench.hold_and_yield(at, &mut two).await;
+    }
+    bench.at(16_000).recount(&bench.roster(), 3).await.unwrap();
+    for at in [16_000, 16_100, 16_200] {
+        bench.hold_and_yield(at, &mut one).await;
+        bench.hold_and_yield(at, &mut two).await;
+    }
+    assert_eq!(one.holds().len() + two.holds().len(), 3);
+    bench.restore(&crate::dump::Dump::new()).await;
+    let mut new = RosterMember::new("w3", 9);
+    new.quiet = new.lease;
+    assert_eq!(bench.hold(17_000, &mut new).await, Changes::default(), "all is quiet");
+    assert_eq!(new.held.heard().generation, 0, "others may know of one");
+    bench.assert_sound().await;
+    let before = (one.held.shown(), one.held.heard(), two.held.shown(), two.held.heard());
+    for at in [18_000, 19_000] {
+        assert_eq!(bench.hold(at, &mut one).await, Changes::default());
+        assert_eq!(bench.hold(at, &mut two).await, Changes::default());
+    }
+    let after = (one.held.shown(), one.held.heard(), two.held.shown(), two.held.heard());
+    assert_eq!(before, after, "they keep their posts, and the count that an operator has set");
+    bench.hold(20_000, &mut new).await;
+    assert_eq!((new.held.heard(), new.holds()), (one.held.heard(), vec![]));
+    bench.assert_sound().await;
+}
+
+async fn the_quiet_after_a_flush_is_as_long_as_the_longest_lease_that_is_heard_later(bench: Bench) {
+    let (mut one, mut slow) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
+    slow.lease = ms(60_000);
+    bench.hold(0, &mut slow).await;
+    bench.hold(1_000, &mut one).await;
+    bench.restore(&crate::dump::Dump::new()).await;
+    let mut new = RosterMember::new("w3", 1);
+    new.quiet = new.lease;
+    let asked = bench.ask(2_000, &new).await.unwrap();
+    assert_eq!((asked.soon, asked.heard.longest), (Some(ms(15_000)), ms(15_000)));
+    bench.hold(3_000, &mut one).await;
+    let asked = bench.ask(16_900, &new).await.unwrap();
+    assert_eq!(asked.soon, Some(ms(62_000 - 16_900)), "the slow one holds the post");
+    assert_eq!(bench.hold(61_000, &mut one).await.start, []);
+    assert_eq!(bench.hold(62_000, &mut one).await.start.len(), 1);
+}
+
+async fn an_operator_changes_and_pauses_a_roster_before_its_first_grant(bench: Bench) {
+    let mut one = RosterMember::new("w1", 2);
+    one.quiet = one.lease;
+    bench.hold(0, &mut one).await;
+    let (broker, roster) = (bench.at(1_000), bench.roster());
+    assert_eq!(broker.recount(&roster, 3).await.unwrap(), 2);
+    assert!(broker.suspend(&roster, Some(2), "ann", "a repair").await.unwrap());
+    assert_eq!(bench.hold(2_000, &mut one).await, Changes::default());
+    bench.hold(15_000, &mut one).await;
+    assert_eq!((one.holds(), one.held.heard().count), (vec![0, 1], 3));
+    bench.assert_sound().await;
+}
+
 async fn after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard(bench: Bench) {
     let (mut one, mut slow) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
     (one.quiet, slow.lease) = (one.lease, ms(60_000));
@@ -267,6 +327,9 @@ on_both![
     a_heartbeat_that_arrives_after_a_later_one_frees_nothing,
     an_unknown_roster_grants_nothing_for_the_longest_lease,
     holders_keep_what_a_flush_has_lost,
+    after_a_flush_a_new_member_changes_nothing_for_the_holders,
+    the_quiet_after_a_flush_is_as_long_as_the_longest_lease_that_is_heard_later,
+    an_operator_changes_and_pauses_a_roster_before_its_first_grant,
     after_a_flush_all_is_quiet_for_the_longest_lease_that_was_heard,
     a_later_fence_counts_if_redis_has_lost_writes,
     a_member_that_was_suspended_with_its_clock_gets_no_earlier_fence_back,
