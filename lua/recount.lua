@@ -2,7 +2,8 @@
 --
 -- The holders of the old generation give their posts back, and only then the new posts are granted.
 -- The positions of earlier generations stay until each new post has its own, because new posts
--- begin at the smallest of them; a pass that starts again forgets them.
+-- begin at the smallest of them; a pass that starts again forgets them. The suspensions of single
+-- posts end with another count.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 count, '' to keep it · 3 '1' to start from the beginning, else '0'
@@ -16,7 +17,7 @@ local GENERATIONS_MAX = 16
 
 -- Checks.
 local known = roster_of(meta, now, 0)
-if known.generation == 0 then
+if known.count == 0 then
   return { 'ABSENT' }
 end
 count = count or known.count
@@ -31,8 +32,9 @@ for i, generation in ipairs(old) do
     forgotten[#forgotten + 1] = generation
   end
 end
+-- A number belongs to other rows once the count has changed.
 for _, index in ipairs(redis.call('HKEYS', suspended)) do
-  if index ~= '*' then
+  if index ~= '*' and count ~= known.count then
     single[#single + 1] = index
   end
 end
@@ -46,7 +48,6 @@ redis.call('HSET', generations, fresh, whole(count))
 if #forgotten > 0 then
   redis.call('HDEL', generations, unpack(forgotten))
 end
--- A number belongs to other rows from now on.
 if #single > 0 then
   redis.call('HDEL', suspended, unpack(single))
 end

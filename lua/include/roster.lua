@@ -54,12 +54,27 @@ local function members_of(workers, joined, mending, worker, now, settle_ms, dead
   return found
 end
 
+-- Returns whether Redis has lost a grant of a post that it does not know. The last fence of each
+-- number of a post is noted. So a grant that is not later was ended: its holder gave the post back,
+-- or looked dead. Nobody holds a post of an earlier generation once one of the present was granted.
+local function is_lost(noted, index, fence, generation, is_present)
+  if fence <= (noted[index] or 0) then
+    return false
+  end
+  for _, other in pairs(is_present and {} or noted) do
+    if other >= generation then
+      return false
+    end
+  end
+  return true
+end
+
 -- Returns the posts. `held` are those of the caller, `taken` those of other live members,
 -- `own_free` those that the caller had and does not name, and `gone` those without a live holder.
 -- `load` and `dropping` count the posts of others; `is_old` is set if one is not of this
--- generation. The caller keeps what it names and Redis does not know. `claims` are the fences that
--- it names.
-local function list_posts(posts, live, worker, claims, generation)
+-- generation. The caller keeps what it names and Redis has lost. `claims` are the fences that it
+-- names.
+local function list_posts(posts, fences, live, worker, claims, generation)
   local list = { held = {}, taken = {}, own_free = {}, gone = {}, load = {}, dropping = 0, used = 0,
     fence = 0 }
   local prefix = whole(generation) .. '/'
@@ -93,10 +108,16 @@ local function list_posts(posts, live, worker, claims, generation)
       list.gone[post], claims[post] = true, nil
     end
   end
+  local noted = {}
+  local known = next(claims) and redis.call('HGETALL', fences) or {}
+  for i = 1, #known, 2 do
+    noted[known[i]] = tonumber(known[i + 1])
+  end
   for post, fence in pairs(claims) do
-    local is_present = sub(post, 1, size) == prefix
+    local is_present, index = sub(post, 1, size) == prefix, match(post, '^%d+/(%d+)$')
     -- Nobody holds posts of two generations. The later one counts.
-    if match(post, '^%d+/%d+$') and (is_present or list.used == 0) then
+    if index and (is_present or list.used == 0)
+      and is_lost(noted, index, tonumber(fence), generation, is_present) then
       held[post] = { fence = fence, flag = 'keep', is_new = true }
       list.fence = math.max(list.fence, tonumber(fence))
     end

@@ -80,7 +80,7 @@ local function given_to(list, share, facts)
     held.flag, held.is_new = 'drop', true
   end
   mine = mine - shed
-  local given = { fence = facts.fresh - 1, changed = {}, gone = {}, reply = {} }
+  local given = { fence = facts.fresh - 1, changed = {}, granted = {}, gone = {}, reply = {} }
   local spare = #free - math.max(0, share.floor - mine) - share.wanted
   local takes = not facts.is_leaving and not is_old and facts.may_grant
   for _, post in ipairs(takes and free or {}) do
@@ -101,6 +101,10 @@ local function given_to(list, share, facts)
       given.changed[#given.changed + 1] = post
       given.changed[#given.changed + 1] =
         table.concat({ facts.worker, held.fence, held.flag, since }, ' ')
+    end
+    if not held.stored then
+      given.granted[#given.granted + 1] = string.match(post, '%d+$')
+      given.granted[#given.granted + 1] = held.fence
     end
     -- One word costs less than three.
     n = n + 1

@@ -82,7 +82,7 @@ impl FromStr for Post {
 /// What a member has heard of its roster last. It repeats this, in case that Redis loses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Heard {
-    /// The generation; 0 if nothing was heard.
+    /// The generation; 0 if nothing was heard, or there was none yet.
     pub generation: u64,
     /// How many posts it has.
     pub count: u16,

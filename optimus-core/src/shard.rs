@@ -242,8 +242,8 @@ impl Shard {
         broker.forget_failures(holder, &row).await.map_err(|problem| self.failed_by(problem))
     }
 
-    /// Returns the rows that are set aside now, of all shards, up to 1,000. A key that is no `K` is
-    /// left out.
+    /// Returns the rows that are set aside now, of all shards, up to 1,000: those that wait for the
+    /// longest time. Their times are those of Redis' clock. A key that is no `K` is left out.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].

@@ -21,7 +21,8 @@ pub struct ShardsDetails {
     pub name: String,
     /// How many shards there are; 0 if no worker has ever served them.
     pub count: u16,
-    /// The present generation.
+    /// The present generation; 0 if nothing was given out yet, at the first start or after Redis
+    /// has lost its data.
     pub generation: u64,
     /// Since when all shards are paused, by whom and why.
     pub paused: Option<Shut>,

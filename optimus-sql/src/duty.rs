@@ -74,6 +74,8 @@ pub(crate) struct Member {
     worker: WorkerId,
     description: String,
     held: HeldPosts,
+    /// The number of the last heartbeat.
+    beats: u64,
     epoch: Instant,
 }
 
@@ -97,6 +99,7 @@ impl Member {
             worker,
             description: serde_json::to_string(&description).ok()?,
             held: HeldPosts::default(),
+            beats: 0,
             epoch: Instant::now(),
         })
     }
@@ -104,6 +107,7 @@ impl Member {
     /// Sends a heartbeat. Returns the rank from now on, and when to send the next one.
     async fn beat(&mut self) -> (Rank, Duration) {
         let shown = self.held.shown();
+        self.beats += 1;
         let hold = Hold {
             worker: &self.worker,
             lease: LEASE,
@@ -114,6 +118,7 @@ impl Member {
             quiet: Duration::ZERO,
             is_leaving: false,
             description: &self.description,
+            number: self.beats,
         };
         let sent = self.epoch.elapsed();
         let answer = timeout(BEAT_WITHIN, self.broker.hold(&self.roster, &hold)).await;

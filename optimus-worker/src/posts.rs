@@ -126,11 +126,11 @@ impl Posts {
     async fn beat(&mut self) {
         let (now, patience) = (Instant::now(), self.patience());
         let due = |member: &&mut Member| member.next_at <= now && !member.has_left;
-        let members: Vec<&mut Member> = self.members.iter_mut().filter(due).collect();
+        let mut members: Vec<&mut Member> = self.members.iter_mut().filter(due).collect();
         if members.is_empty() {
             return;
         }
-        let calls = members.iter().map(|member| member.hold_call(&self.broker)).collect();
+        let calls = members.iter_mut().map(|member| member.hold_call(&self.broker)).collect();
         let answers = timeout(patience, self.broker.run_all(calls)).await;
         let Ok(answers) = answers else {
             self.broker.reconnect();

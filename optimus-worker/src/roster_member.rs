@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use optimus_core::{
     Changes, Granted, HeldPosts, InvalidName, Post, RosterName, WorkerId,
-    broker::{Broker, Hold, Holding, ScriptCall},
+    broker::{Broker, BrokerError, Hold, Holding, Refusal, ScriptCall},
     log_event,
 };
 use tokio::time::Instant;
@@ -36,6 +36,8 @@ pub(crate) struct Member {
     roster: RosterName,
     epoch: Instant,
     held: HeldPosts,
+    /// The number of the last heartbeat.
+    beats: u64,
     runs: BTreeMap<Post, PostRun>,
     /// Grants that begin once the work under an earlier grant has ended.
     waiting: BTreeMap<Post, u64>,
@@ -56,6 +58,7 @@ impl Member {
             roster,
             epoch: now,
             held: HeldPosts::default(),
+            beats: 0,
             runs: BTreeMap::new(),
             waiting: BTreeMap::new(),
             back: Vec::new(),
@@ -145,8 +148,9 @@ impl Member {
         [warned, good].into_iter().find(|at| *at > now)
     }
 
-    /// Returns the heartbeat.
-    pub(crate) fn hold_call(&self, broker: &Broker) -> ScriptCall {
+    /// Returns the next heartbeat.
+    pub(crate) fn hold_call(&mut self, broker: &Broker) -> ScriptCall {
+        self.beats += 1;
         let shown = self.held.shown();
         let keeps_everything = broker.endpoint().keeps_everything();
         let hold = Hold {
@@ -158,6 +162,7 @@ impl Member {
             quiet: if keeps_everything { Duration::ZERO } else { self.lease() },
             is_leaving: self.is_leaving,
             description: &self.shared.description,
+            number: self.beats,
         };
         broker.hold_call(&self.roster, &hold)
     }
@@ -169,7 +174,7 @@ impl Member {
         let (before, is_first) = (self.held.shown().len(), self.held.heard().generation == 0);
         let changes = self.held.answered(times, self.lease(), holding.heard, &holding.posts);
         self.apply(changes, before);
-        if is_first {
+        if is_first && holding.heard.generation > 0 {
             self.greet();
         }
         self.is_failing = false;
@@ -181,10 +186,12 @@ impl Member {
         self.next_at = now + usual.min(expiry).min(soon).max(BEAT_LEAST);
     }
 
-    /// Notes that a heartbeat failed. The connection logs failures that pass by themselves.
-    pub(crate) fn failed(&mut self, problem: &optimus_core::broker::BrokerError) {
+    /// Notes that a heartbeat failed. The connection logs failures that pass by themselves. One
+    /// that is stale has arrived twice, and its first answer is lost: the next one hears it.
+    pub(crate) fn failed(&mut self, problem: &BrokerError) {
         self.next_at = Instant::now() + AGAIN.min(self.lease() / BEATS_PER_LEASE);
-        if !problem.is_transient() && !std::mem::replace(&mut self.is_failing, true) {
+        let passes = problem.is_transient() || matches!(problem.refusal(), Some(Refusal::Stale));
+        if !passes && !std::mem::replace(&mut self.is_failing, true) {
             let (name, error) = (self.function.name(), problem.to_string());
             let text = self.function.texts().refused;
             log_event!(self.shared.log, ERROR, name, error, "{text}");

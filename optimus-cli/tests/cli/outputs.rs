@@ -163,6 +163,7 @@ async fn shards_are_shown_paused_and_counted() {
         quiet: Duration::ZERO,
         is_leaving: false,
         description: "{}",
+        number: 1,
     };
     broker.hold(&roster, &hold).await.unwrap();
     compare(

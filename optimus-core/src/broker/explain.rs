@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use super::{
     Broker, BrokerError,
@@ -162,10 +162,15 @@ impl Broker {
 
     /// Reads the server's time, in ms since the Unix epoch. A test may have set it.
     pub async fn now_ms(&self) -> Result<u64, BrokerError> {
+        self.time_ms(self.read_one(get(&["TIME"])).await?)
+    }
+
+    /// Reads the answer to `TIME`, in ms since the Unix epoch. A test may have set the time.
+    pub(super) fn time_ms(&self, answer: Value) -> Result<u64, BrokerError> {
         if let Ok(now_ms) = self.now.parse() {
             return Ok(now_ms);
         }
-        let time = texts("TIME", self.read_one(get(&["TIME"])).await?)?;
+        let time = texts("TIME", answer)?;
         let part = |at: usize| time.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         Ok(part(0) * 1_000 + part(1) / 1_000)
     }

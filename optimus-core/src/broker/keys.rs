@@ -70,6 +70,7 @@
 //! |---|---|---|
 //! | `joined` | hash | member → the ms since when, `-` if it leaves |
 //! | `posts` | hash | post → its holder |
+//! | `fences` | hash | number of a post → the fence of its last grant |
 //! | `suspended` | hash | number of a post, `*` for all → who suspended it and why |
 //! | `generations` | hash | generation → its count |
 //! | `positions` | hash | post → how far its holder has come |

@@ -32,6 +32,9 @@ pub struct Hold<'a> {
     pub is_leaving: bool,
     /// Its description, as JSON.
     pub description: &'a str,
+    /// The number of the call, above that of its last one. Redis refuses a call that arrives after
+    /// a later one, or a second time.
+    pub number: u64,
 }
 
 /// The answer to a [`Hold`].
@@ -52,7 +55,7 @@ pub struct Holding {
 /// A roster as it is stored.
 #[derive(Debug, Default)]
 pub struct RosterSeen {
-    /// The present generation; 0 if no member was ever there.
+    /// The present generation; 0 if no member was ever there, or nothing was granted yet.
     pub generation: u64,
     /// How many posts it has.
     pub count: u16,
@@ -83,7 +86,8 @@ impl Broker {
             .arg(hold.quiet.as_millis())
             .arg((hold.lease * parts / of).as_millis())
             .arg(u8::from(hold.is_leaving))
-            .arg(hold.description);
+            .arg(hold.description)
+            .arg(hold.number);
         push_posts(&mut call, hold.shown);
         call
     }

@@ -348,7 +348,7 @@ scripts! {
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
-        "meta", "workers", "joined", "posts", "suspended", "generations", "worker:",
+        "meta", "workers", "joined", "posts", "suspended", "generations", "fences", "worker:",
     ];
     YIELD = "yield": ["clock"] ["workers", "joined", "posts", "worker:"];
     RECOUNT = "recount": ["clock", "roster"] ["meta", "suspended", "generations", "positions"];

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Broker, BrokerError, ScriptCall,
-    inspect::{get, texts},
+    inspect::{get, texts, whole},
     roster::pairs,
     scripts,
 };
@@ -13,8 +13,9 @@ use crate::{
     roster::{Granted, Post, RosterName},
 };
 
-/// At most this many rows that are set aside are read.
-const ASIDE_MAX: &str = "1000";
+/// The last of the rows that are set aside which are read. Those that wait for the longest time
+/// come first.
+const ASIDE_LAST: &str = "999";
 
 /// Who holds which post, as a fenced call shows it.
 #[derive(Debug, Clone)]
@@ -71,12 +72,17 @@ impl Broker {
         call.arg(post).arg(fence).arg(row)
     }
 
-    /// Reads the rows that are set aside now, up to 1,000.
+    /// Reads the rows that are set aside now by Redis' clock, up to 1,000; the one that is due last
+    /// comes first.
     pub async fn set_aside(&self, roster: &RosterName) -> Result<Vec<String>, BrokerError> {
-        let keys = self.keys(roster.slot());
-        let now = self.here_ms().to_string();
-        let rows = ["ZRANGEBYSCORE", &keys.of("aside"), &now, "+inf", "LIMIT", "0", ASIDE_MAX];
-        texts("ZRANGEBYSCORE", self.read_one(get(&rows)).await?)
+        let aside = self.keys(roster.slot()).of("aside");
+        let rows = get(&["ZRANGE", &aside, "0", ASIDE_LAST, "REV", "WITHSCORES"]);
+        let mut answers = self.read(vec![get(&["TIME"]), rows]).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (now_ms, rows) = (self.time_ms(next()?)?, texts("ZRANGE", next()?)?);
+        let waits = |until: &String| until.parse::<f64>().is_ok_and(|until| whole(until) >= now_ms);
+        let rows = pairs(rows).take_while(|(_, until)| waits(until));
+        Ok(rows.map(|(row, _)| row).collect())
     }
 
     /// Reads how far the posts have come.

@@ -87,7 +87,7 @@ impl ShardsHandle {
 
     /// Forgets all positions, so that a pass over all data begins: the next one with
     /// `walk = "once"`. Holders give their shards back first, as for
-    /// [`set_count`](Self::set_count).
+    /// [`set_count`](Self::set_count). What is paused stays so.
     ///
     /// # Errors
     /// As for [`set_count`](Self::set_count).

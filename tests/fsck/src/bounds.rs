@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 91] = [
+const NAMES: [&str; 92] = [
     "meta",
     "tasks",
     "blobs",
@@ -77,6 +77,7 @@ const NAMES: [&str; 91] = [
     "interrupt:",
     "joined",
     "posts",
+    "fences",
     "suspended",
     "generations",
     "positions",

@@ -9,7 +9,7 @@ use super::view::View;
 const POSTS_MAX: u64 = 1024;
 
 pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
-    if view.meta("generation") == 0 {
+    if view.meta("count") == 0 {
         return;
     }
     check_members(view, wrong);
@@ -46,6 +46,13 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
     if count > POSTS_MAX || generation > fence {
         wrong.push(format!("the roster has {count} posts of generation {generation}"));
     }
+    let fences = view.pairs("fences");
+    for (index, last) in &fences {
+        let is_number = index.parse::<u64>().is_ok_and(|index| index < POSTS_MAX);
+        if !is_number || !last.parse::<u64>().is_ok_and(|last| last <= fence) {
+            wrong.push(format!("the last fence of the post {index:?} is {last:?}"));
+        }
+    }
     let mut generations = BTreeSet::new();
     for (post, holder) in view.pairs("posts") {
         let words: Vec<&str> = holder.split(' ').collect();
@@ -64,6 +71,9 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
         if own.parse::<u64>().is_ok_and(|own| own > fence) {
             wrong.push(format!("the post {post} is held under a fence that was not given yet"));
         }
+        if fences.get(&index.to_string()).is_none_or(|last| last != own) {
+            wrong.push(format!("the post {post} is held, and its fence {own} is not noted"));
+        }
         if its == generation && index >= count || its > generation {
             wrong.push(format!("the post {post} is none of {count} of generation {generation}"));
         }
@@ -75,7 +85,8 @@ fn check_posts(view: &View<'_>, wrong: &mut Vec<String>) {
 
 fn check_positions(view: &View<'_>, wrong: &mut Vec<String>) {
     let generations = view.pairs("generations");
-    if !generations.contains_key(&view.meta("generation").to_string()) {
+    let is_begun = view.meta("generation") > 0;
+    if is_begun && !generations.contains_key(&view.meta("generation").to_string()) {
         wrong.push("the present generation is not among the generations".to_owned());
     }
     for post in view.pairs("positions").keys().filter(|post| place(post).is_none()) {

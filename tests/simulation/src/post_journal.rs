@@ -7,8 +7,10 @@ use optimus_core::Shard;
 
 /// The stays at all posts. Of each post there is at most one worker at any time, and nobody works
 /// on posts of two generations at the same time. After a failover that loses grants, and after the
-/// clock was set forward, two may for a while; but each later grant has a larger fence, so a
-/// database that compares fences refuses the earlier holder.
+/// clock was set forward, two may for a lease: the store does not know the grant or ends it, and
+/// gives the post to another one, before the holder hears of that. But each later grant has a
+/// larger fence, so a database that compares fences refuses the earlier holder. The rounds of the
+/// two take turns, so the fence of a round that begins may be smaller than that of one before.
 #[derive(Debug, Default)]
 pub struct PostJournal(Mutex<Posts>);
 
@@ -113,7 +115,6 @@ impl Posts {
         let later = last.filter(|last| *last > stay.fence);
         let mut wrong = None;
         if later.is_some() || other.is_some() {
-            // One whose grant is lost goes on until it hears of it, and its fence is the smaller.
             if stay.from < self.excused_until {
                 self.excused += 1;
             } else if let Some(last) = later {

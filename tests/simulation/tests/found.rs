@@ -54,6 +54,19 @@ impl FaultPlan for SlowToGiveBack {
     }
 }
 
+/// A plan in which the connection breaks at each third heartbeat of a roster, which arrives after
+/// the next one.
+#[derive(Default)]
+struct LateHeartbeats(u32);
+
+impl FaultPlan for LateHeartbeats {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        let is_heartbeat = exchange.verb == "hold";
+        self.0 += u32::from(is_heartbeat);
+        (is_heartbeat && self.0.is_multiple_of(3)).then_some(Fault::Late(LEASE / 2))
+    }
+}
+
 fn due_in(number: u64, ms: u64) -> Call<Work> {
     Work::new(number, Kind::Lasts(0)).due(Due::In(Duration::from_millis(ms)))
 }
@@ -225,6 +238,31 @@ fn a_worker_that_waits_while_it_gives_a_shard_back_ends_the_others_with_its_leas
         }
         tokio::time::sleep(3 * LEASE).await;
         assert_eq!(world.network.wrong(), [""; 0], "a shard has one worker");
+        for member in members {
+            member.stop.cancel();
+            member.main.await.unwrap().unwrap();
+        }
+    });
+    assert!(calls > 100, "{calls}");
+}
+
+#[test]
+fn a_heartbeat_that_arrives_after_a_later_one_frees_no_shard() {
+    let calls = calls_of(async |world| {
+        let setup = Setup { sources: Sources::Shards, ..Setup::of(1) };
+        let members = [world.worker(setup), world.worker(setup), world.worker(setup)];
+        let client = world.client(0).await.unwrap();
+        let posts = &world.network.posts;
+        while posts.stays().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        world.network.set_fault_plan(LateHeartbeats::default());
+        for count in [5, 3, 6, 4].into_iter().cycle().take(20) {
+            client.shards(ROUNDS).set_count(count).await.unwrap();
+            tokio::time::sleep(LEASE).await;
+        }
+        assert_eq!(world.network.wrong(), [""; 0], "a shard has one worker");
+        world.network.set_fault_plan(Fair);
         for member in members {
             member.stop.cancel();
             member.main.await.unwrap().unwrap();

@@ -7,9 +7,12 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::{Cut, Network};
+use crate::world::LEASE;
 
-/// How long two members may hold one post after a failover, and after the clock was set forward.
-const OVERLAP: Duration = Duration::from_secs(6);
+/// How long two members may hold one post after a failover, and after the clock was set forward:
+/// the one whose grant is lost, or whose lease has ended too early, hears of it with its next
+/// heartbeat, and goes on for its lease at most if no heartbeat is answered.
+const OVERLAP: Duration = LEASE;
 
 impl Network {
     /// Ends a process as kill -9 does: none of its commands reaches the store again.

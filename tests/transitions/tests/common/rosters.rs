@@ -1,6 +1,9 @@
 //! Members of a roster, as a worker is one: they show what they hold, and do what the answer says.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use optimus_core::{
     Changes, Granted, HeldPosts, Post, RosterName, WorkerId,
@@ -18,6 +21,8 @@ pub(crate) struct RosterMember {
     pub(crate) quiet: Duration,
     pub(crate) is_leaving: bool,
     pub(crate) held: HeldPosts,
+    /// The number of its last heartbeat.
+    pub(crate) beats: AtomicU64,
 }
 
 impl RosterMember {
@@ -30,6 +35,7 @@ impl RosterMember {
             quiet: Duration::ZERO,
             is_leaving: false,
             held: HeldPosts::default(),
+            beats: AtomicU64::new(0),
         }
     }
 
@@ -69,6 +75,7 @@ impl Bench {
             quiet: member.quiet,
             is_leaving: member.is_leaving,
             description: "{}",
+            number: member.beats.fetch_add(1, Ordering::Relaxed) + 1,
         };
         self.at(at).hold(&self.roster(), &hold).await
     }

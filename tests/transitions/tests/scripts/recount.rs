@@ -67,6 +67,22 @@ async fn a_restart_forgets_positions_and_refuses_those_of_old_holders(bench: Ben
     assert!(one.granted(0).0.generation > old.granted.0.generation);
 }
 
+async fn a_restart_keeps_each_pause_and_another_count_ends_those_of_single_posts(bench: Bench) {
+    let mut one = RosterMember::new("w1", 3);
+    bench.hold(0, &mut one).await;
+    let (broker, roster) = (bench.at(100), bench.roster());
+    let stopped = async || -> Vec<String> {
+        broker.roster(&roster).await.unwrap().suspended.into_keys().collect()
+    };
+    broker.suspend(&roster, Some(1), "ann", "its rows are wrong").await.unwrap();
+    broker.suspend(&roster, None, "ann", "a repair").await.unwrap();
+    broker.restart(&roster).await.unwrap();
+    assert_eq!(stopped().await, ["*", "1"], "the same rows are wrong");
+    broker.recount(&roster, 4).await.unwrap();
+    assert_eq!(stopped().await, ["*"], "a number belongs to other rows");
+    bench.assert_sound().await;
+}
+
 async fn the_positions_of_sixteen_generations_can_be_needed(bench: Bench) {
     let mut one = RosterMember::new("w1", 1);
     bench.hold(0, &mut one).await;
@@ -83,5 +99,6 @@ on_both![
     a_repeat_changes_nothing,
     positions_of_old_generations_stay_until_all_new_posts_have_one,
     a_restart_forgets_positions_and_refuses_those_of_old_holders,
+    a_restart_keeps_each_pause_and_another_count_ends_those_of_single_posts,
     the_positions_of_sixteen_generations_can_be_needed,
 ];

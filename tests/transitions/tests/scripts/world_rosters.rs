@@ -1,6 +1,9 @@
 //! A roster with something of every kind, and the calls on it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use optimus_core::{
     Granted, Post, WorkerId,
@@ -15,6 +18,9 @@ use crate::{
     rosters::RosterMember,
     world::{NOW, World},
 };
+
+/// The number of the last heartbeat of any world. The members of a world have sent less than 100.
+static CALLS: AtomicU64 = AtomicU64::new(100);
 
 impl World {
     /// Fills the store with a roster of four posts. At `NOW` the busy member holds two posts and
@@ -109,6 +115,7 @@ impl World {
     ) -> Result<(), BrokerError> {
         let id = if situation.contains("new") { "newcomer" } else { self.busy.as_str() };
         let mut member = RosterMember::new(id, 4);
+        *member.beats.get_mut() = CALLS.fetch_add(1, Ordering::Relaxed);
         member.is_leaving = situation.contains("leaves");
         let at = if situation.contains("outage") { NOW + 400_000 } else { NOW };
         let heard = bench.at(at).roster(&bench.roster()).await?;
