@@ -13,6 +13,7 @@ mod layout;
 mod lua;
 mod map;
 mod mutants;
+mod repeatable;
 mod scan;
 mod size;
 mod words;

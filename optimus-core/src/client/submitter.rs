@@ -272,7 +272,9 @@ impl Sender {
 
     /// Keeps the ledgers while the client lives; returns whether that succeeded.
     fn keep(&self) -> impl Future<Output = bool> + use<> {
-        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        let mut queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        // Sorted, so that a run can be repeated exactly.
+        queues.sort();
         let (broker, client) = (self.delivery.broker.clone(), self.client.clone());
         async move { broker.keep_ledgers(&queues, &client).await.is_ok() }
     }

@@ -104,6 +104,9 @@ fn replay(options: &Options, seed: u64) -> String {
 impl Sum {
     fn add(&mut self, options: &Options, outcome: Outcome) {
         self.seeds += 1;
+        if options.voice == Voice::Loud {
+            println!("seed {}: trace {:016x}", outcome.seed, outcome.trace);
+        }
         self.tally.merge(outcome.tally);
         for wrong in outcome.wrong {
             println!("VIOLATION {wrong}\n  {}", replay(options, outcome.seed));

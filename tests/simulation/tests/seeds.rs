@@ -4,6 +4,8 @@ use optimus_simulation::run::{Voice, run};
 use optimus_simulation::run_sources::run_sources;
 
 const SEEDS: std::ops::Range<u64> = 0..24;
+/// Seeds with and without flows, of one queue and of many, whose runs are short.
+const REPEATED: [u64; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16];
 /// Runs of schedules and of shards, in turn.
 const SOURCES: std::ops::Range<u64> = 0..10;
 
@@ -20,12 +22,16 @@ fn no_promise_is_broken() {
 
 #[test]
 fn a_seed_with_all_its_faults_runs_the_same_twice() {
-    for seed in [3, 13, 16] {
+    let (mut faults, mut differ) = (0, Vec::new());
+    for seed in REPEATED {
         let (first, again) = (run(seed, Voice::Quiet), run(seed, Voice::Quiet));
-        assert!(first.tally.faults.iter().sum::<u64>() > 0, "{seed} has no faults");
-        assert_eq!(first.trace, again.trace, "{seed}");
-        assert_eq!(first.tally.script_calls, again.tally.script_calls, "{seed}");
+        faults += first.tally.faults.iter().sum::<u64>();
+        let same =
+            first.trace == again.trace && first.tally.script_calls == again.tally.script_calls;
+        differ.extend((!same).then_some(seed));
     }
+    assert!(faults > 100, "{faults}");
+    assert_eq!(differ, [0; 0], "compare the output of two runs with --loud");
 }
 
 fn of_sources(seeds: impl Iterator<Item = u64>) {

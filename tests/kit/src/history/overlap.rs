@@ -12,13 +12,14 @@ pub(super) struct Run<'a> {
     pub(super) execution: &'a Execution,
 }
 
-/// Returns all executions of these tasks, by the times at which they began.
+/// Returns all executions of these tasks, by the times at which they began. Those that began at
+/// the same time are in the order of their claims, which the fences show.
 pub(super) fn runs_of<'a>(tasks: impl IntoIterator<Item = (u64, &'a Account)>) -> Vec<Run<'a>> {
     let each = tasks.into_iter().flat_map(|(task, account)| {
         account.executions.iter().map(move |execution| Run { task, account, execution })
     });
     let mut runs: Vec<Run<'a>> = each.collect();
-    runs.sort_by_key(|run| (run.execution.begun, run.task));
+    runs.sort_by_key(|run| (run.execution.begun, run.execution.fence, run.task));
     runs
 }
 

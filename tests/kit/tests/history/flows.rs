@@ -93,6 +93,26 @@ fn a_limit_runs_no_more_tasks_at_once_than_it_allows() {
     is_good(&history(2, 19));
 }
 
+/// The first execution of task 8 and one of task 7, which was claimed after it. Both begin in the
+/// same moment, and end at these times.
+fn at_once(end_of_8: u64, end_of_7: u64) -> String {
+    format!(
+        "10 3 begin 8 q/b 1 100\n{end_of_8} 3 end 8 100 ok\n10 2 begin 7 q/a 1 200\n\
+         {end_of_7} 2 end 7 200 ok\n90 1 found 7 success 200\n90 1 found 8 success 100\n"
+    )
+}
+
+#[test]
+fn tasks_that_begin_in_the_same_moment_began_in_the_order_of_their_claims() {
+    let limited = two("limit 7 1 q/limit:x", "limit 8 1 q/limit:x");
+    let limited = format!("0 1 rule 0 1 1 q/limit:x\n{limited}");
+    // The permit of the first was free again when the second was claimed.
+    is_good(&format!("{limited}{}", at_once(10, 20)));
+    let ran = "began while [8] ran in limit q/limit:x";
+    is_bad(&format!("{limited}{}", at_once(20, 10)), ran);
+    is_bad(&format!("{limited}{}", at_once(20, 20)), ran);
+}
+
 #[test]
 fn no_task_of_a_paused_limit_is_claimed() {
     let limited = two("limit 7 1 q/limit:x", "limit 8 1 q/limit:x");
