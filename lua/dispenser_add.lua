@@ -15,19 +15,19 @@ local now, answer_name, digest = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local BASE, EACH = 3, 3
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
-local kept_reply, is_other = kept_answer(pool, '', answer_name, digest)
+local kept_reply, is_other = kept_answer(pool, answer_name, digest)
 if is_other then
   return { 'REUSED' }
 elseif kept_reply then
   return kept_reply
 end
-local add = read_additions(dispenser, pool, holders, now, BASE, EACH)
+local add = read_additions(dispenser, pool, holders, head, now, BASE, EACH)
 
 -- Writes.
 write_additions(add)
-return keep_answer(pool, '', answer_name, digest,
+return keep_answer(pool, answer_name, digest,
   { 'OK', whole(add.added), whole(add.open), whole(add.assigned), whole(add.done) })

@@ -21,17 +21,18 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
-local kept_reply, is_other = kept_answer(pool, assignee, answer_name, digest)
+local kept_reply, is_other = kept_answer(pool, answer_name, digest)
 if is_other then
   return { 'REUSED' }
 elseif kept_reply then
   return kept_reply
 end
 local back = lost_items(keys, now, assignee)
+late_times(back, head, now, hold_ms, hold_max_ms)
 local items, texts = held_items(back, bucket, assignee, now)
 for i = #items, limit + 1, -1 do
   add_back(back, items[i], redis.call('ZSCORE', bucket, items[i]), assignee)
@@ -67,6 +68,7 @@ end
 
 -- Writes.
 redis.call('ZREM', assignees, '')
+write_moved(back, dispenser)
 if taken[1] then
   redis.call('ZADD', bucket, unpack(ranks))
   redis.call('HSET', holders, unpack(marks))
@@ -84,4 +86,4 @@ end
 if limit == 0 then
   redis.call('ZREM', assignees, assignee)
 end
-return keep_answer(pool, assignee, answer_name, digest, reply)
+return keep_answer(pool, answer_name, digest, reply)

@@ -16,11 +16,12 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
 local back = lost_items(keys, now, assignee)
+late_times(back, head, now, hold_ms)
 local items, texts = held_items(back, bucket, assignee, now)
 read_returns(back, now, hold_ms)
 local reply = { 'OK', hold_text }
@@ -28,6 +29,7 @@ add_held(reply, items, texts)
 
 -- Writes.
 redis.call('ZREM', assignees, '')
+write_moved(back, dispenser)
 redis.call('ZADD', assignees, whole(now + hold_ms), assignee)
 write_back(back, {}, assignee)
 return reply

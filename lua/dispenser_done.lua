@@ -19,23 +19,25 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
-local kept_reply, is_other = kept_answer(pool, assignee, answer_name, digest)
+local kept_reply, is_other = kept_answer(pool, answer_name, digest)
 if is_other then
   return { 'REUSED' }
 elseif kept_reply then
   return kept_reply
 end
 local back = lost_items(keys, now, assignee)
-local done, done_before = done_keys(pool, now)
-local mine, letters = named_items(back, items, { done, done_before }, assignee, now)
+late_times(back, head, now, hold_ms)
+local done = done_keys(pool, now, head)
+local mine, letters = named_items(back, items, done, assignee, now)
 read_returns(back, now, hold_ms)
 local has_notes = redis.call('HLEN', returned) > 0
 redis.call('ZCARD', bucket)
-redis.call('HLEN', done)
+redis.call('HLEN', done[1])
+local span, expiring = next_span(head, done, now)
 local marks = {}
 for i = 1, #mine do
   marks[2 * i - 1], marks[2 * i] = mine[i], assignee
@@ -47,10 +49,16 @@ end
 
 -- Writes.
 redis.call('ZREM', assignees, '')
+write_moved(back, dispenser)
 if mine[1] then
   redis.call('ZREM', bucket, unpack(mine))
-  redis.call('HSET', done, unpack(marks))
-  redis.call('PEXPIRE', done, whole(3 * DONE_SPAN_MS))
+  redis.call('HSET', done[1], unpack(marks))
+  for i = 1, expiring do
+    redis.call('PEXPIRE', done[i], whole(3 * DONE_SPAN_MS))
+  end
+  if span then
+    redis.call('HSET', dispenser, 'span', span)
+  end
   redis.call('HDEL', holders, unpack(mine))
   redis.call('ZREM', deadlines, unpack(mine))
   if has_notes then
@@ -59,4 +67,4 @@ if mine[1] then
 end
 redis.call('ZADD', assignees, whole(now + hold_ms), assignee)
 write_back(back, {}, assignee)
-return keep_answer(pool, assignee, answer_name, digest, { 'OK', table.concat(letters) })
+return keep_answer(pool, answer_name, digest, { 'OK', table.concat(letters) })

@@ -1,7 +1,7 @@
 -- dispenser_peek: counts of a dispenser, or a page of its items or assignees
 --
 -- Items whose time is over go back to the pool first. A call that finds any answers nothing else,
--- and the caller repeats it. So the counts are right.
+-- and the caller repeats it, as after a clock that was set back. So the counts are right.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 ms for which the holder of an overdue item does not get it again · 3
@@ -23,16 +23,17 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
 local back = lost_items(keys, now, '')
+late_times(back, head, now)
 redis.call('ZCARD', pool)
 redis.call('HLEN', holders)
 read_returns(back, now, hold_ms)
 
-local is_over = back.items[1] or back.ended[1]
+local is_over = back.items[1] or back.ended[1] or back.moved
 local reply = { 'OK', '0' }
 if not is_over and what == 'counts' then
   return add_counts(keys, dispenser, now, reply)
@@ -42,5 +43,6 @@ end
 
 -- Writes.
 redis.call('ZREM', assignees, '')
+write_moved(back, dispenser)
 write_back(back, {}, '')
 return { 'OK', '1' }

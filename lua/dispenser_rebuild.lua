@@ -7,21 +7,30 @@
 -- a page that was read before does not bring it back.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 `begin`, `page` or `end` · 3 name of the rebuild · of a page, for each
---        item: the ms since when it waits, '' if new · priority · item; of the end: the place
---        after which it continues, '' at first
--- REPLY  OK, of a page as of `dispenser_add`; of the end: how many were removed, the place after
---        which it continues or '' if the rebuild is closed
--- REFUSE NEWER with the required number; STALE if another rebuild has begun, or this one long ago
+-- ARGV   1 now override · 2 `begin`, `page` or `end` · 3 name of the rebuild · 4 name of a kept
+--        answer, or '' · 5 digest of the request · of a page, for each item: the ms since when it
+--        waits, '' if new · priority · item; of the end: the place after which it continues, '' at
+--        first
+-- REPLY  OK, of `begin` the name of the rebuild; of a page as of `dispenser_add`; of the end: how
+--        many were removed, the place after which it continues or '' if the rebuild is closed
+-- REFUSE NEWER with the required number; REUSED; STALE if another rebuild has begun, or this one
+--        long ago
 
 local dispenser, pool, holders, returned = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local now, step, rebuild, place = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
-local BASE, EACH, PAGE = 3, 3, 500
+local now, step, rebuild = now_ms(ARGV[1]), ARGV[2], ARGV[3]
+local answer_name, digest, place = ARGV[4], ARGV[5], ARGV[6]
+local BASE, EACH, PAGE = 5, 3, 500
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
+end
+local kept_reply, is_other = kept_answer(pool, answer_name, digest)
+if is_other then
+  return { 'REUSED' }
+elseif kept_reply then
+  return kept_reply
 end
 local stored = redis.call('HMGET', dispenser, 'rebuild', 'rebuilt')
 local former = string.match(stored[1] or '', '^(%S+) ')
@@ -37,7 +46,7 @@ elseif step == 'end' and stored[2] == rebuild then
 elseif open_rebuild(dispenser, now) ~= rebuild then
   return { 'STALE' }
 end
-local add = step == 'page' and read_additions(dispenser, pool, holders, now, BASE, EACH)
+local add = step == 'page' and read_additions(dispenser, pool, holders, head, now, BASE, EACH)
 local gone, next_place = { '' }, ''
 if step == 'end' then
   gone, next_place = unlisted_items(pool, key_of(pool, 'seen', rebuild), place, PAGE)
@@ -52,10 +61,11 @@ if step == 'begin' then
   if former and former ~= rebuild then
     redis.call('UNLINK', key_of(pool, 'seen', former))
   end
-  return { 'OK' }
+  return keep_answer(pool, answer_name, digest, { 'OK', rebuild })
 elseif step == 'page' then
   write_additions(add)
-  return { 'OK', whole(add.added), whole(add.open), whole(add.assigned), whole(add.done) }
+  return keep_answer(pool, answer_name, digest,
+    { 'OK', whole(add.added), whole(add.open), whole(add.assigned), whole(add.done) })
 end
 redis.call('ZREM', pool, unpack(gone))
 redis.call('HDEL', returned, unpack(gone))
@@ -64,4 +74,4 @@ if next_place == '' then
   redis.call('HSET', dispenser, 'rebuilt', rebuild)
   redis.call('HDEL', dispenser, 'rebuild')
 end
-return { 'OK', whole(#gone - 1), next_place }
+return keep_answer(pool, answer_name, digest, { 'OK', whole(#gone - 1), next_place })

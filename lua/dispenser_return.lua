@@ -18,19 +18,19 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local needs = newer_needs(dispenser)
-if needs then
-  return { 'NEWER', needs }
+local head = read_head(dispenser)
+if head.newer then
+  return { 'NEWER', head.newer }
 end
-local kept_reply, is_other = kept_answer(pool, assignee, answer_name, digest)
+local kept_reply, is_other = kept_answer(pool, answer_name, digest)
 if is_other then
   return { 'REUSED' }
 elseif kept_reply then
   return kept_reply
 end
 local back = lost_items(keys, now, assignee)
-local done, done_before = done_keys(pool, now)
-local mine, letters = named_items(back, items, { done, done_before }, assignee, now)
+late_times(back, head, now, hold_ms)
+local mine, letters = named_items(back, items, done_keys(pool, now, head), assignee, now)
 for i = 1, #mine do
   local rank = redis.call('ZSCORE', bucket, mine[i])
   add_back(back, mine[i], rank, assignee)
@@ -45,6 +45,7 @@ end
 
 -- Writes.
 redis.call('ZREM', assignees, '')
+write_moved(back, dispenser)
 redis.call('ZADD', assignees, whole(now + hold_ms), assignee)
 write_back(back, {}, assignee)
-return keep_answer(pool, assignee, answer_name, digest, { 'OK', table.concat(letters) })
+return keep_answer(pool, answer_name, digest, { 'OK', table.concat(letters) })

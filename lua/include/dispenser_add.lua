@@ -7,14 +7,27 @@ local PLACES_A_MS, PLACES_A_STEP = 1024, 60000 * 1024
 -- Returns the open rebuild as its id, or nil if there is none or it began too long ago.
 local function open_rebuild(dispenser, now)
   local id, begun = string.match(redis.call('HGET', dispenser, 'rebuild') or '', '^(%S+) (%d+)$')
-  if id and now - begun < REBUILD_MAX_MS then
+  -- The clock may have been set back since.
+  if id and math.abs(now - begun) < REBUILD_MAX_MS then
     return id
   end
   return nil
 end
 
+-- Returns which of the items are finished.
+local function finished_items(done, items)
+  local is_done = {}
+  for i = 1, #done do
+    local by = redis.call('HMGET', done[i], unpack(items))
+    for at = 1, #items do
+      is_done[items[at]] = is_done[items[at]] or by[at]
+    end
+  end
+  return is_done
+end
+
 -- Reads which of the items in ARGV are new; counts the others by where they are.
-local function read_additions(dispenser, pool, holders, now, base, each)
+local function read_additions(dispenser, pool, holders, head, now, base, each)
   local add = { dispenser = dispenser, pool = pool, ranked = {}, seen = {} }
   add.added, add.open, add.assigned, add.done = 0, 0, 0, 0
   local items = {}
@@ -32,9 +45,7 @@ local function read_additions(dispenser, pool, holders, now, base, each)
     return add
   end
   local held = redis.call('HMGET', holders, unpack(items))
-  local done, before = done_keys(pool, now)
-  done = redis.call('HMGET', done, unpack(items))
-  before = redis.call('HMGET', before, unpack(items))
+  local is_done = finished_items(done_keys(pool, now, head), items)
   local place = math.max(now * PLACES_A_MS,
     (tonumber(redis.call('HGET', dispenser, 'place')) or 0) + 1)
   local is_named = {}
@@ -49,14 +60,14 @@ local function read_additions(dispenser, pool, holders, now, base, each)
     add.seen[#add.seen + 1] = ''
     if held[i] then
       add.assigned = add.assigned + 1
-    elseif done[i] or before[i] then
+    elseif is_done[item] then
       add.done = add.done + 1
     elseif known_rank or is_named[item] then
       add.open = add.open + 1
     else
       add.added = add.added + 1
     end
-    if not held[i] and not done[i] and not before[i] and not is_named[item]
+    if not held[i] and not is_done[item] and not is_named[item]
       and (not known_rank or tonumber(rank) < tonumber(known_rank)) then
       add.ranked[#add.ranked + 1] = rank
       add.ranked[#add.ranked + 1] = item

@@ -9,6 +9,7 @@ local function held_items(back, bucket, assignee, now)
     return items, {}
   end
   local texts = redis.call('HMGET', back.keys.holders, unpack(items))
+  moved_texts(back, items, texts, assignee)
   if not (back.more or back.items[1]) then
     return items, texts
   end

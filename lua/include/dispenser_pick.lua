@@ -9,6 +9,12 @@ local function is_before(one, other)
   return a < b or a == b and one[1] < other[1]
 end
 
+-- Returns whether the last holder does not get an item now. A time that is too far away was set
+-- before the clock was set back.
+local function is_barred(back, until_ms, now)
+  return until_ms > now and until_ms <= now + back.hold_ms
+end
+
 -- Returns the first items of the pool that the assignee may have, each with its rank.
 local function allowed_items(back, assignee, now, count)
   local allowed, first, size = {}, 0, count
@@ -21,7 +27,8 @@ local function allowed_items(back, assignee, now, count)
     local notes = items[1] and redis.call('HMGET', back.keys.returned, unpack(items))
     for i = 1, #items do
       local until_ms, by = string.match(notes[i] or '', '^%d+ (%d+) (.*)$')
-      if not (by == assignee and tonumber(until_ms) > now) and #allowed < 2 * count then
+      if not (by == assignee and is_barred(back, tonumber(until_ms), now))
+        and #allowed < 2 * count then
         allowed[#allowed + 1] = page[2 * i - 1]
         allowed[#allowed + 1] = page[2 * i]
       end

@@ -10,8 +10,10 @@ local function place_of(back, item, holder, done, assignee)
   elseif redis.call('ZSCORE', back.keys.pool, item) then
     return 'o'
   end
-  local by = redis.call('HGET', done[1], item)
-    or redis.call('HGET', done[2], item)
+  local by
+  for i = 1, #done do
+    by = by or redis.call('HGET', done[i], item)
+  end
   return not by and 'u' or by == assignee and 'f' or 'F'
 end
 

@@ -1,6 +1,6 @@
 //! The items of a dispenser, and what its verbs answer.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -68,6 +68,25 @@ impl From<&str> for Item {
 
 impl From<String> for Item {
     fn from(id: String) -> Self {
+        Self::new(id)
+    }
+}
+
+/// The digits are the id, as of a row in a database.
+macro_rules! from_number {
+    ($($number:ty)+) => {$(
+        impl From<$number> for Item {
+            fn from(id: $number) -> Self {
+                Self::new(id.to_string())
+            }
+        }
+    )+};
+}
+
+from_number! { i32 i64 u32 u64 }
+
+impl From<&String> for Item {
+    fn from(id: &String) -> Self {
         Self::new(id)
     }
 }
@@ -170,15 +189,22 @@ impl ItemPlace {
         })
     }
 
-    /// Returns the word for the place, in texts and in JSON.
+    /// Returns the code of the place, for programs: `open`, `assigned_to_another`, `done`,
+    /// `done_by_another` or `unknown`. Its `Display` has spaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
-            Self::Assigned => "assigned to another",
+            Self::Assigned => "assigned_to_another",
             Self::Done => "done",
-            Self::DoneByOther => "done by another",
+            Self::DoneByOther => "done_by_another",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+impl fmt::Display for ItemPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str().replace('_', " "))
     }
 }
 

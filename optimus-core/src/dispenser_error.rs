@@ -37,10 +37,16 @@ pub enum DispenserError {
         /// Its bytes.
         bytes: usize,
     },
-    /// More items were asked for than an assignee may hold, or than a page may have.
-    #[error("{given} items; at most {HELD_MAX} are possible at once")]
+    /// More items were asked for than an assignee may hold.
+    #[error("an assignee can't hold {given} items; use 0 to {HELD_MAX}")]
     TooMany {
         /// How many were asked for.
+        given: usize,
+    },
+    /// A page of rows is empty or too long.
+    #[error("a page can't have {given} rows; use 1 to {HELD_MAX}")]
+    PageLength {
+        /// How many rows were asked for.
         given: usize,
     },
     /// The priority of an item is out of range.
@@ -58,7 +64,7 @@ pub enum DispenserError {
         time: Duration,
     },
     /// The assignee does not hold the item, or no longer holds it.
-    #[error("the assignee does not hold the item {item:?}, which is {}", place.as_str())]
+    #[error("the assignee does not hold the item {item:?}, which is {place}")]
     NotHeld {
         /// The item.
         item: String,

@@ -23,6 +23,8 @@
 #![doc = include_str!("requests.md")]
 
 mod answers;
+mod node;
+mod page;
 mod problem;
 mod requests;
 mod settings;

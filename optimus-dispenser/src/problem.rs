@@ -8,6 +8,9 @@ use optimus_core::DispenserError;
 
 use crate::answers::json;
 
+/// A message names at most so many dispensers.
+const NAMED_MAX: usize = 20;
+
 /// Why a request has failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -35,12 +38,20 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    pub(crate) fn no_dispenser() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown_dispenser", "this dispenser is not served here")
+    /// Names those that are served, of which a caller with a token may know.
+    pub(crate) fn no_dispenser<'a>(served: impl Iterator<Item = &'a String>) -> Self {
+        let mut served: Vec<&str> = served.map(String::as_str).collect();
+        served.sort_unstable();
+        let more = if served.len() > NAMED_MAX { ", …" } else { "" };
+        served.truncate(NAMED_MAX);
+        let served = if served.is_empty() { "none".to_owned() } else { served.join(", ") };
+        let message = format!("this dispenser is not served here; served: {served}{more}");
+        Self::new(StatusCode::NOT_FOUND, "unknown_dispenser", message)
     }
 
     pub(crate) fn no_verb() -> Self {
-        let message = "the verbs are assign, check, done, give_back, release, add and rebuild";
+        let message =
+            "the verbs are assign, check, done, give_back, release, add and rebuild, and GET peek";
         Self::new(StatusCode::NOT_FOUND, "unknown_verb", message)
     }
 
@@ -54,7 +65,7 @@ impl Problem {
     }
 
     pub(crate) fn too_large(bytes: usize) -> Self {
-        let message = format!("the body is longer than {bytes} bytes, or has not arrived");
+        let message = format!("the body is longer than {bytes} bytes, or did not arrive whole");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
     }
 

@@ -11,13 +11,15 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::Response,
 };
-use optimus_core::Dispenser;
+use optimus_core::{Dispenser, ONCE_BYTES_MAX};
 use serde_json::{Value, json as value};
 
 use crate::{
     answers,
+    node::shown,
+    page::{List, Page},
     problem::Problem,
-    requests::{Add, Assign, Check, Ids, List, Peek, RebuildStep, Release, read, read_or_default},
+    requests::Body,
     settings::Settings,
     tokens::Caller,
 };
@@ -25,6 +27,10 @@ use crate::{
 const ONLY_OPERATORS: &str = "only an operator may do this; use the token of an operator";
 const ONLY_ASSIGNEES: &str = "an operator holds no items; use the token of an assignee";
 const NOT_ANOTHER: &str = "an assignee can't act for another one";
+
+/// Right bodies, for messages.
+const ITEMS: &str = "{\"items\":[\"photo-1\"]}";
+const NAMED: &str = "{\"assignee\":\"ann\"}";
 
 /// Answers a verb.
 pub(crate) async fn post(
@@ -36,9 +42,11 @@ pub(crate) async fn post(
     let Path((name, verb)) = path.map_err(|_| Problem::no_such_path())?;
     let verb = Verb::from_name(&verb).ok_or_else(Problem::no_verb)?;
     let dispenser = dispenser_of(&settings, &name)?;
-    let dispenser = match once_of(request.headers())? {
-        Some(once) => dispenser.clone().once(once),
-        None => dispenser.clone(),
+    let dispenser = match (once_of(request.headers())?, &caller) {
+        (Some(once), Caller::Assignee(_)) => dispenser.clone().once(once),
+        // An operator acts for others. So its keys are apart from theirs.
+        (Some(once), Caller::Operator(name)) => dispenser.clone().once_by(name, once),
+        (None, _) => dispenser.clone(),
     };
     let most = settings.body_bytes_max;
     let body = to_bytes(request.into_body(), most).await;
@@ -56,14 +64,14 @@ pub(crate) async fn post(
 pub(crate) async fn peek(
     State(settings): State<Arc<Settings>>,
     path: Result<Path<String>, PathRejection>,
-    query: Result<Query<Peek>, QueryRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let caller = caller_of(&settings, &headers)?;
     let Path(name) = path.map_err(|_| Problem::no_such_path())?;
     let dispenser = dispenser_of(&settings, &name)?;
-    let Query(page) = query.map_err(|problem| Problem::invalid(problem.body_text()))?;
-    let Peek { list, skip, limit } = page;
+    let Query(parameters) = query.map_err(|problem| Problem::invalid(problem.body_text()))?;
+    let Page { list, skip, limit } = Page::read(&parameters)?;
     let answer = match (list, caller) {
         (None, _) => answers::details(dispenser.peek().await?),
         (Some(_), Caller::Assignee(_)) => return Err(Problem::forbidden(ONLY_OPERATORS)),
@@ -110,11 +118,11 @@ async fn of_assignee(
 ) -> Result<Value, Problem> {
     Ok(match verb {
         Verb::Assign => {
-            let Assign { count } = read(body)?;
+            let count = Body::read(body, &["count"], "{\"count\":20}")?.count()?;
             answers::held(&dispenser.assign(name, count).await?)
         }
         Verb::Check => {
-            let Check { items } = read_or_default(body)?;
+            let items = Body::read(body, &["items"], ITEMS)?.ids_if_any()?;
             let held = dispenser.check(name).await?;
             let mut answer = answers::held(&held);
             if let Some(items) = items {
@@ -123,11 +131,11 @@ async fn of_assignee(
             answer
         }
         Verb::Done => {
-            let Ids { items } = read(body)?;
+            let items = Body::read(body, &["items"], ITEMS)?.ids()?;
             answers::settled(&dispenser.done(name, items).await?)
         }
         Verb::GiveBack => {
-            let Ids { items } = read(body)?;
+            let items = Body::read(body, &["items"], ITEMS)?.ids()?;
             answers::settled(&dispenser.give_back(name, items).await?)
         }
         _ => return Err(Problem::forbidden(ONLY_OPERATORS)),
@@ -137,19 +145,36 @@ async fn of_assignee(
 async fn of_operator(dispenser: &Dispenser, verb: Verb, body: &[u8]) -> Result<Value, Problem> {
     Ok(match verb {
         Verb::Add => {
-            let Add { items } = read(body)?;
+            let items = Body::read(body, &["items"], ITEMS)?.items()?;
             answers::added(dispenser.add(items).await?)
         }
-        Verb::Rebuild => match read(body)? {
-            RebuildStep::Begin => value!({ "rebuild": dispenser.rebuild().await?.id() }),
-            RebuildStep::Page { rebuild, items } => {
-                answers::added(dispenser.rebuild_of(rebuild).add(items).await?)
-            }
-            RebuildStep::Finish { rebuild } => {
-                value!({ "removed": dispenser.rebuild_of(rebuild).finish().await? })
-            }
-        },
+        Verb::Rebuild => rebuild(dispenser, body).await?,
         _ => return Err(Problem::forbidden(ONLY_ASSIGNEES)),
+    })
+}
+
+/// Makes one step of a rebuild.
+async fn rebuild(dispenser: &Dispenser, body: &[u8]) -> Result<Value, Problem> {
+    const STEP: &str = "{\"step\":\"begin\"}";
+    let mut body = Body::read(body, &["step", "rebuild", "items"], STEP)?;
+    Ok(match body.text("step")?.as_str() {
+        "begin" => {
+            body.knows(&[])?;
+            value!({ "rebuild": dispenser.rebuild().await?.id() })
+        }
+        "page" => {
+            let rebuild = dispenser.rebuild_of(body.text("rebuild")?);
+            answers::added(rebuild.add(body.items()?).await?)
+        }
+        "finish" => {
+            let rebuild = dispenser.rebuild_of(body.text("rebuild")?);
+            body.knows(&[])?;
+            value!({ "removed": rebuild.finish().await? })
+        }
+        other => {
+            let message = format!("step is {:?}; use begin, page or finish", shown(other));
+            return Err(Problem::invalid(message));
+        }
     })
 }
 
@@ -159,14 +184,14 @@ async fn release(
     caller: Option<&str>,
     body: &[u8],
 ) -> Result<Value, Problem> {
-    let Release { assignee } = read_or_default(body)?;
+    let assignee = Body::read(body, &["assignee"], NAMED)?.text_if_any("assignee")?;
     let name = match (caller, assignee) {
         (Some(caller), Some(named)) if named != caller => {
             return Err(Problem::forbidden(NOT_ANOTHER));
         }
         (Some(caller), _) => caller.to_owned(),
         (None, Some(named)) => named,
-        (None, None) => return Err(Problem::invalid("name the assignee: {\"assignee\":\"ann\"}")),
+        (None, None) => return Err(Problem::invalid(format!("name the assignee: send {NAMED}"))),
     };
     dispenser.release(&name).await?;
     Ok(value!({}))
@@ -183,7 +208,8 @@ fn caller_of(settings: &Settings, headers: &HeaderMap) -> Result<Caller, Problem
 }
 
 fn dispenser_of<'a>(settings: &'a Settings, name: &str) -> Result<&'a Dispenser, Problem> {
-    settings.dispensers.get(name).ok_or_else(Problem::no_dispenser)
+    let served = || Problem::no_dispenser(settings.dispensers.keys());
+    settings.dispensers.get(name).ok_or_else(served)
 }
 
 /// Returns the `Idempotency-Key`.
@@ -192,5 +218,10 @@ fn once_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let text = value.to_str().map_err(|_| {
         Problem::invalid("the Idempotency-Key has characters that are not visible ASCII")
     })?;
-    Ok(Some(text.to_owned()))
+    match text.len() {
+        1..=ONCE_BYTES_MAX => Ok(Some(text.to_owned())),
+        bytes => Err(Problem::invalid(format!(
+            "the Idempotency-Key has {bytes} bytes; use 1 to {ONCE_BYTES_MAX}"
+        ))),
+    }
 }

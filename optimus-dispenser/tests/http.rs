@@ -1,5 +1,10 @@
 //! Requests of a real client over a loopback connection.
 
+#[path = "http/errors.rs"]
+mod errors;
+#[path = "http/guide.rs"]
+mod guide;
+
 use std::{net::SocketAddr, time::Duration};
 
 use optimus_core::Client;
@@ -124,8 +129,8 @@ async fn items_go_from_the_operator_through_assignees_to_their_end() {
 async fn a_rebuild_can_be_made_by_requests() {
     let desk = Desk::open().await;
     desk.post(DESK, "add", &json!({ "items": ["a", "gone"] })).await;
-    let begun = desk.post(DESK, "rebuild", &json!({ "step": "begin" })).await;
-    let rebuild = begun.body["rebuild"].as_str().unwrap();
+    let opened = desk.post(DESK, "rebuild", &json!({ "step": "begin" })).await;
+    let rebuild = opened.body["rebuild"].as_str().unwrap();
     let since = "2026-01-02T03:04:05Z";
     let items = json!(["a", { "id": "new", "since": since }]);
     let page = json!({ "step": "page", "rebuild": rebuild, "items": items });
@@ -161,7 +166,7 @@ async fn only_a_token_decides_who_the_caller_is() {
     }
     // No field, path or query lets bob act as ann.
     let done = desk.post(BOB, "done", &json!({ "items": ["a"] })).await;
-    assert_eq!(done.body["refused"][0]["place"], "assigned to another");
+    assert_eq!(done.body["refused"][0]["place"], "assigned_to_another");
     let as_ann = desk.post(BOB, "done", &json!({ "items": ["a"], "assignee": "ann" })).await;
     assert_eq!(as_ann.code(), (400, "invalid"));
     let released = desk.post(BOB, "release", &json!({ "assignee": "ann" })).await;
@@ -184,10 +189,7 @@ async fn only_a_token_decides_who_the_caller_is() {
 #[tokio::test]
 async fn a_repeat_with_the_same_key_gets_the_same_answer_and_changes_nothing() {
     let desk = Desk::open().await;
-    let keyed = async |token: &str, verb: &str, key: &str, body: Value| {
-        let lines = format!("{}Idempotency-Key: {key}\r\n", bearer(token));
-        desk.send(&format!("POST /dispensers/review/{verb}"), &lines, &body).await
-    };
+    let keyed = async |token, verb, key, body: Value| keyed(&desk, token, verb, key, &body).await;
     let items = json!({ "items": ["a", "b", "c"] });
     let added = keyed(DESK, "add", "k1", items.clone()).await;
     assert_eq!(keyed(DESK, "add", "k1", items).await, added);
@@ -204,6 +206,60 @@ async fn a_repeat_with_the_same_key_gets_the_same_answer_and_changes_nothing() {
     }
 }
 
+/// Sends a request with an `Idempotency-Key`.
+async fn keyed(desk: &Desk, token: &str, verb: &str, key: &str, body: &Value) -> Answer {
+    let lines = format!("{}Idempotency-Key: {key}\r\n", bearer(token));
+    desk.send(&format!("POST /dispensers/review/{verb}"), &lines, body).await
+}
+
+/// Clients that number their keys have the same ones.
+#[tokio::test]
+async fn the_key_of_an_operator_is_not_that_of_an_assignee_or_of_another_operator() {
+    let desk = Desk::open().await;
+    let other = "token-of-another-desk-0123";
+    desk.tokens.add_operator("ann", other).unwrap();
+    desk.post(DESK, "add", &json!({ "items": ["a"] })).await;
+    keyed(&desk, ANN, "release", "1", &Value::Null).await;
+    for operator in [DESK, other] {
+        desk.post(ANN, "assign", &json!({ "count": 1 })).await;
+        for held in [0, 1] {
+            let released =
+                keyed(&desk, operator, "release", "1", &json!({ "assignee": "ann" })).await;
+            assert_eq!((released.status, released.body), (200, json!({})));
+            let mine = desk.post(ANN, "check", &Value::Null).await;
+            assert_eq!(ids(&mine).len(), held, "a repeat releases nothing");
+            desk.post(ANN, "assign", &json!({ "count": 1 })).await;
+        }
+        let reused = keyed(&desk, operator, "release", "1", &json!({ "assignee": "bob" })).await;
+        assert_eq!(reused.code(), (422, "key_reused"));
+        let reused = keyed(&desk, operator, "add", "1", &json!({ "items": ["b"] })).await;
+        assert_eq!(reused.code(), (422, "key_reused"));
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_step_of_a_rebuild_does_not_begin_another_one() {
+    let desk = Desk::open().await;
+    desk.post(DESK, "add", &json!({ "items": ["a", "gone"] })).await;
+    let step = async |key: &str, body: &Value| keyed(&desk, DESK, "rebuild", key, body).await;
+    let begin = json!({ "step": "begin" });
+    let opened = step("k1", &begin).await;
+    assert_eq!(step("k1", &begin).await, opened);
+    let id = opened.body["rebuild"].as_str().unwrap();
+    let page = |items: Value| json!({ "step": "page", "rebuild": id, "items": items });
+    let listed = step("k2", &page(json!(["a", "new"]))).await;
+    assert_eq!(listed.body, json!({ "added": 1, "open": 1, "assigned": 0, "done": 0 }));
+    assert_eq!(step("k2", &page(json!(["a", "new"]))).await, listed);
+    assert_eq!(step("k2", &page(json!(["b"]))).await.code(), (422, "key_reused"));
+    let finish = json!({ "step": "finish", "rebuild": id });
+    for _ in 0..2 {
+        assert_eq!(step("k3", &finish).await.body, json!({ "removed": 1 }));
+    }
+    assert_eq!(step("k1", &begin).await, opened, "a late repeat");
+    assert_eq!(desk.get(DESK, "peek").await.body["is_rebuilding"], false);
+    assert_ne!(step("k4", &begin).await.body, opened.body);
+}
+
 #[tokio::test]
 async fn bad_requests_are_refused_in_json_and_change_nothing() {
     let desk = Desk::open().await;
@@ -215,7 +271,7 @@ async fn bad_requests_are_refused_in_json_and_change_nothing() {
         (ANN, "assign", json!({ "count": 1.5 })),
         (ANN, "assign", json!({})),
         (ANN, "assign", json!([])),
-        (ANN, "done", json!({ "items": [1] })),
+        (ANN, "done", json!({ "items": [1.5] })),
         (ANN, "done", json!({ "items": [""] })),
         (ANN, "done", json!({ "items": ["x".repeat(257)] })),
         (ANN, "check", json!({ "itemz": [] })),

@@ -27,8 +27,53 @@ pub struct ByAssignee<'a> {
     pub assignee: &'a str,
     /// The times of the dispenser.
     pub times: HoldTimes,
-    /// The name under which the answer is kept for a repeat; `""` to keep none.
-    pub once: &'a str,
+    /// The name under which the answer is kept for a repeat.
+    pub once: RequestName<'a>,
+}
+
+/// The name of a request under which its answer is kept for a repeat. The default keeps none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestName<'a> {
+    caller: Option<&'a str>,
+    name: &'a str,
+}
+
+impl<'a> RequestName<'a> {
+    /// Makes the name of a request of this caller, who is not the assignee. Otherwise the names of
+    /// each assignee are its own.
+    pub fn of(caller: Option<&'a str>, name: &'a str) -> Self {
+        Self { caller, name }
+    }
+
+    /// Returns the name with that of the caller, or of the assignee. A length separates the two,
+    /// which may have any bytes; and no length begins with an `@`.
+    fn of_caller(self, assignee: &str) -> String {
+        match (self.name, self.caller) {
+            ("", _) => String::new(),
+            (name, Some(caller)) => format!("@{}:{caller}:{name}", caller.len()),
+            (name, None) => format!("{}:{assignee}:{name}", assignee.len()),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for RequestName<'a> {
+    fn from(name: &'a str) -> Self {
+        Self { caller: None, name }
+    }
+}
+
+impl ByAssignee<'_> {
+    fn request(&self) -> String {
+        self.once.of_caller(self.assignee)
+    }
+
+    /// Returns the digest of a request. One of another caller names the assignee.
+    fn digest(&self, verb: &str, words: &[String]) -> String {
+        match self.once.caller {
+            Some(_) => digest(&format!("{verb} {}", self.assignee), words),
+            None => digest(verb, words),
+        }
+    }
 }
 
 /// The counts of a dispenser, as `dispenser_peek` returns them.
@@ -61,12 +106,12 @@ impl Broker {
     pub async fn dispenser_add(
         &self,
         slot: &QueueName,
-        once: &str,
+        once: impl Into<RequestName<'_>>,
         items: &[Item],
     ) -> Result<Added, BrokerError> {
         let words = item_words(items);
         let call = self.call(&scripts::DISPENSER_ADD, slot, "");
-        let call = call.arg(once).arg(digest("add", &words));
+        let call = call.arg(once.into().of_caller("")).arg(digest("add", &words));
         added(self.run_surely(with(call, &words)).await?)
     }
 
@@ -78,8 +123,8 @@ impl Broker {
     ) -> Result<Held, BrokerError> {
         let call = self.call(&scripts::DISPENSER_ASSIGN, by.slot, by.assignee);
         let call = call.arg(by.assignee).arg(count).arg(by.times.hold.as_millis());
-        let call = call.arg(by.times.hold_max.as_millis()).arg(by.once);
-        held(self.run_surely(call.arg(digest("assign", &[count.to_string()]))).await?)
+        let call = call.arg(by.times.hold_max.as_millis()).arg(by.request());
+        held(self.run_surely(call.arg(by.digest("assign", &[count.to_string()]))).await?)
     }
 
     /// Renews an assignee, and returns what it holds.
@@ -114,8 +159,8 @@ impl Broker {
         items: &[String],
     ) -> Result<Vec<ItemPlace>, BrokerError> {
         let call = self.call(script, by.slot, by.assignee).arg(by.assignee);
-        let call = call.arg(by.times.hold.as_millis()).arg(by.once);
-        let call = call.arg(digest(script.name, items));
+        let call = call.arg(by.times.hold.as_millis()).arg(by.request());
+        let call = call.arg(by.digest(script.name, items));
         let letters = self.run_surely(with(call, items)).await?.text()?;
         let places: Option<Vec<ItemPlace>> = letters.chars().map(ItemPlace::from_letter).collect();
         places.filter(|places| places.len() == items.len()).ok_or_else(|| {
@@ -123,25 +168,32 @@ impl Broker {
         })
     }
 
-    /// Opens a rebuild, and ends one that is open.
+    /// Opens a rebuild, and ends one that is open. Returns its name: that of an earlier one if this
+    /// is a repeat.
     pub async fn dispenser_rebuild_begin(
         &self,
         slot: &QueueName,
+        once: impl Into<RequestName<'_>>,
         rebuild: &str,
-    ) -> Result<(), BrokerError> {
+    ) -> Result<String, BrokerError> {
         let call = self.call(&scripts::DISPENSER_REBUILD, slot, "").arg("begin").arg(rebuild);
-        self.run_surely(call).await.map(drop)
+        let call = call.arg(once.into().of_caller("")).arg(digest("begin", &[]));
+        self.run_surely(call).await?.text()
     }
 
     /// Lists items in a rebuild, at most 500, and adds those that are new.
     pub async fn dispenser_rebuild_page(
         &self,
         slot: &QueueName,
+        once: impl Into<RequestName<'_>>,
         rebuild: &str,
         items: &[Item],
     ) -> Result<Added, BrokerError> {
+        let words = item_words(items);
         let call = self.call(&scripts::DISPENSER_REBUILD, slot, "").arg("page").arg(rebuild);
-        added(self.run_surely(with(call, &item_words(items))).await?)
+        let call = call.arg(once.into().of_caller(""));
+        let call = call.arg(digest(&format!("page {rebuild}"), &words));
+        added(self.run_surely(with(call, &words)).await?)
     }
 
     /// Removes what a rebuild has not listed from up to 500 items. Returns how many were removed,
@@ -149,10 +201,13 @@ impl Broker {
     pub async fn dispenser_rebuild_end(
         &self,
         slot: &QueueName,
+        once: impl Into<RequestName<'_>>,
         rebuild: &str,
         place: &str,
     ) -> Result<(u64, Option<String>), BrokerError> {
         let call = self.call(&scripts::DISPENSER_REBUILD, slot, "").arg("end").arg(rebuild);
+        let call = call.arg(once.into().of_caller(""));
+        let call = call.arg(digest(&format!("end {rebuild}"), &[place.to_owned()]));
         let mut reply = self.run_surely(call.arg(place)).await?;
         Ok((reply.number()?, Some(reply.text()?).filter(|place| !place.is_empty())))
     }

@@ -82,7 +82,7 @@
 //!
 //! | key | type | holds |
 //! |---|---|---|
-//! | `dispenser` | hash | the last place, the open rebuild, the last one that was closed |
+//! | `dispenser` | hash | the last place, the rebuilds, the longest times, the latest `done:` |
 //! | `pool` | zset | items by rank: since when they wait, minus a minute per priority |
 //! | `assignees` | zset | assignee by the ms when it is over unless it calls |
 //! | `bucket:<assignee>` | zset | the items of an assignee, by their ranks |

@@ -68,7 +68,7 @@ pub use self::{
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     collect::Collected,
     completion_wait::{End, Ends, Returned},
-    dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes},
+    dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes, RequestName},
     endpoint::Endpoint,
     error::BrokerError,
     explain::{LanePlace, WorkerLoad},

@@ -362,24 +362,27 @@ scripts! {
     ] ["dispenser", "pool", "holders"];
     DISPENSER_ASSIGN = "dispenser_assign": [
         "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
-        "dispenser_held", "dispenser_pick",
+        "dispenser_clock", "dispenser_held", "dispenser_pick",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_CHECK = "dispenser_check": [
-        "clock", "key_of", "dispenser_keys", "dispenser_back", "dispenser_held",
+        "clock", "key_of", "dispenser_keys", "dispenser_back", "dispenser_clock",
+        "dispenser_held",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_DONE = "dispenser_done": [
-        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
-        "dispenser_place",
+        "clock", "key_of", "dispenser_keys", "dispenser_span", "dispenser_answer",
+        "dispenser_back", "dispenser_clock", "dispenser_place",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_RETURN = "dispenser_return": [
         "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
-        "dispenser_place",
+        "dispenser_clock", "dispenser_place",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_REBUILD = "dispenser_rebuild": [
-        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_unlisted",
+        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_add",
+        "dispenser_unlisted",
     ] ["dispenser", "pool", "holders", "returned"];
     DISPENSER_PEEK = "dispenser_peek": [
-        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_back", "dispenser_rows",
+        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_back",
+        "dispenser_clock", "dispenser_rows",
     ] ["dispenser", "pool", "holders", "assignees", "deadlines", "returned"];
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use super::{Client, rebuild::Rebuild};
 use crate::{
     Error,
-    broker::{Broker, BrokerError, ByAssignee, DISPENSER_PAGE, HoldTimes, Refusal},
+    broker::{Broker, BrokerError, ByAssignee, DISPENSER_PAGE, HoldTimes, Refusal, RequestName},
     dispenser::{
         ASSIGNEE_BYTES_MAX, Added, AssignedRow, AssigneeRow, DispenserDetails, HELD_MAX, Held,
         Item, ItemPlace, OpenRow, Settled, check_id,
@@ -38,7 +38,8 @@ pub struct Dispenser {
     client: Client,
     name: String,
     times: HoldTimes,
-    once: Option<String>,
+    pub(super) once: Option<String>,
+    caller: Option<String>,
 }
 
 impl fmt::Debug for Dispenser {
@@ -73,7 +74,7 @@ impl Client {
     /// ```
     pub fn dispenser(&self, name: impl Into<String>) -> Dispenser {
         let times = HoldTimes { hold: HOLD, hold_max: HOLD_MAX };
-        Dispenser { client: self.clone(), name: name.into(), times, once: None }
+        Dispenser { client: self.clone(), name: name.into(), times, once: None, caller: None }
     }
 }
 
@@ -97,11 +98,18 @@ impl Dispenser {
     /// Names the next request, so that a repeat under the same name within an hour gets the same
     /// answer and changes nothing: for a caller that may repeat a request long after it was sent.
     /// It applies to [`add`](Self::add), [`assign`](Self::assign), [`done`](Self::done),
-    /// [`give_back`](Self::give_back) and [`release`](Self::release); each assignee has its own
-    /// names.
+    /// [`give_back`](Self::give_back), [`release`](Self::release), and the requests of a
+    /// [`Rebuild`]. Each assignee has its own names.
     pub fn once(mut self, name: impl Into<String>) -> Self {
         self.once = Some(name.into());
         self
+    }
+
+    /// Does as [`once`](Self::once) for a request that is not the assignee's own: an operator who
+    /// releases an assignee. Each such caller has its own names, too, apart from all assignees.
+    pub fn once_by(mut self, caller: impl Into<String>, name: impl Into<String>) -> Self {
+        self.caller = Some(caller.into());
+        self.once(name)
     }
 
     /// Returns the name of the dispenser.
@@ -109,9 +117,9 @@ impl Dispenser {
         &self.name
     }
 
-    /// Adds items to the pool, 500 for each call of Redis. An item that is known keeps its place,
-    /// or moves forward if its new priority is higher. An item that was finished within the last
-    /// hour does not come back.
+    /// Adds items to the pool, 500 for each call of Redis; one item is `add(["photo-1"])`. An item
+    /// that is known keeps its place, or moves forward if its new priority is higher. An item that
+    /// was finished within the last hour does not come back.
     ///
     /// # Errors
     /// [`DispenserError::ItemLength`] and [`DispenserError::Priority`] before anything is added;
@@ -124,7 +132,8 @@ impl Dispenser {
         let (slot, items) = (self.slot()?, checked_items(items)?);
         let mut sum = Added::default();
         for (number, page) in items.chunks(DISPENSER_PAGE).enumerate() {
-            let added = self.broker().dispenser_add(&slot, &self.name_of(number)?, page).await;
+            let name = self.name_of(number)?;
+            let added = self.broker().dispenser_add(&slot, self.request(&name), page).await;
             sum = sum.and(added.map_err(|problem| self.failed("add", problem))?);
         }
         Ok(sum)
@@ -250,7 +259,7 @@ impl Dispenser {
     /// Reads up to `limit` items of the pool in their order, after the first `skip`.
     ///
     /// # Errors
-    /// [`DispenserError::TooMany`] above 500; [`DispenserError::Store`].
+    /// [`DispenserError::PageLength`]; [`DispenserError::Store`].
     pub async fn open_items(
         &self,
         skip: usize,
@@ -306,7 +315,12 @@ impl Dispenser {
     }
 
     /// Returns the name of a page of the request; empty if it has none.
-    fn name_of(&self, page: usize) -> Result<String, DispenserError> {
+    pub(super) fn name_of(&self, page: usize) -> Result<String, DispenserError> {
+        if let Some(bytes) = self.caller.as_ref().map(String::len)
+            && !(1..=ASSIGNEE_BYTES_MAX).contains(&bytes)
+        {
+            return Err(DispenserError::AssigneeLength { bytes });
+        }
         match self.once.as_deref() {
             Some(once) if !(1..=ONCE_BYTES_MAX).contains(&once.len()) => {
                 Err(DispenserError::OnceLength { bytes: once.len() })
@@ -316,12 +330,17 @@ impl Dispenser {
         }
     }
 
+    pub(super) fn request<'a>(&'a self, name: &'a str) -> RequestName<'a> {
+        RequestName::of(self.caller.as_deref(), name)
+    }
+
     fn by<'a>(
-        &self,
+        &'a self,
         slot: &'a QueueName,
         assignee: &'a str,
         once: &'a str,
     ) -> Result<ByAssignee<'a>, DispenserError> {
+        let once = self.request(once);
         match assignee.len() {
             1..=ASSIGNEE_BYTES_MAX => Ok(ByAssignee { slot, assignee, times: self.times, once }),
             bytes => Err(DispenserError::AssigneeLength { bytes }),
@@ -362,7 +381,7 @@ fn checked_ids<I: AsRef<str>>(
 fn checked_page(skip: usize, limit: usize) -> Result<(usize, usize), DispenserError> {
     match limit {
         1..=HELD_MAX => Ok((skip, limit)),
-        given => Err(DispenserError::TooMany { given }),
+        given => Err(DispenserError::PageLength { given }),
     }
 }
 

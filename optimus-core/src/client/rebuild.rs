@@ -48,10 +48,14 @@ impl fmt::Debug for Rebuild {
 }
 
 impl Rebuild {
-    pub(super) async fn begin(dispenser: Dispenser) -> Result<Self, DispenserError> {
+    pub(super) async fn begin(mut dispenser: Dispenser) -> Result<Self, DispenserError> {
+        let (slot, name) = (dispenser.slot()?, dispenser.name_of(0)?);
         let id = platform::new_uuid().simple().to_string();
-        let begun = dispenser.broker().dispenser_rebuild_begin(&dispenser.slot()?, &id).await;
-        begun.map_err(|problem| dispenser.failed("rebuild", problem))?;
+        let request = dispenser.request(&name);
+        let begun = dispenser.broker().dispenser_rebuild_begin(&slot, request, &id).await;
+        let id = begun.map_err(|problem| dispenser.failed("rebuild", problem))?;
+        // The name was that of the begin. Other requests have other names.
+        dispenser.once = None;
         Ok(Self { dispenser, id })
     }
 
@@ -74,9 +78,12 @@ impl Rebuild {
     ) -> Result<Added, DispenserError> {
         let (slot, items) = (self.dispenser.slot()?, checked_items(items)?);
         let mut sum = Added::default();
-        for page in items.chunks(DISPENSER_PAGE) {
-            let added = self.dispenser.broker().dispenser_rebuild_page(&slot, &self.id, page).await;
-            sum = sum.and(added.map_err(|problem| self.dispenser.failed("rebuild", problem))?);
+        let desk = &self.dispenser;
+        for (number, page) in items.chunks(DISPENSER_PAGE).enumerate() {
+            let name = desk.name_of(number)?;
+            let request = desk.request(&name);
+            let added = desk.broker().dispenser_rebuild_page(&slot, request, &self.id, page).await;
+            sum = sum.and(added.map_err(|problem| desk.failed("rebuild", problem))?);
         }
         Ok(sum)
     }
@@ -85,17 +92,19 @@ impl Rebuild {
     /// so that no call takes long. If it fails half-way, a repeat continues.
     ///
     /// # Errors
-    /// [`DispenserError::RebuildEnded`]; [`DispenserError::Store`].
+    /// [`DispenserError::RebuildEnded`]; [`DispenserError::OnceReused`]; [`DispenserError::Store`].
     pub async fn finish(&self) -> Result<u64, DispenserError> {
-        let slot = self.dispenser.slot()?;
-        let (mut removed, mut place) = (0, Some(String::new()));
+        let (desk, slot) = (&self.dispenser, self.dispenser.slot()?);
+        let (mut removed, mut place, mut number) = (0, Some(String::new()), 0);
         // A page either moves the place forward or ends the rebuild.
         while let Some(from) = place {
-            let page = self.dispenser.broker().dispenser_rebuild_end(&slot, &self.id, &from).await;
-            let (count, next) =
-                page.map_err(|problem| self.dispenser.failed("rebuild", problem))?;
+            let name = desk.name_of(number)?;
+            let request = desk.request(&name);
+            let page = desk.broker().dispenser_rebuild_end(&slot, request, &self.id, &from).await;
+            let (count, next) = page.map_err(|problem| desk.failed("rebuild", problem))?;
             removed += count;
             place = next;
+            number += 1;
         }
         Ok(removed)
     }

@@ -20,11 +20,18 @@ const ITEMS: usize = 4_000;
 /// How long a vanished assignee of the storm holds its items.
 const HOLD: Duration = Duration::from_millis(400);
 
-/// Counts the items in all places, at one moment.
+/// Counts the places of all items and the different items in them, at one moment.
 const PLACES: &str = "
     local hour = math.floor(redis.call('TIME')[1] / 3600)
-    return redis.call('ZCARD', KEYS[1]) + redis.call('HLEN', KEYS[2])
-      + redis.call('HLEN', KEYS[3] .. hour) + redis.call('HLEN', KEYS[3] .. hour - 1)";
+    local places, items, known = 0, 0, {}
+    for _, found in ipairs({ redis.call('ZRANGE', KEYS[1], 0, -1), redis.call('HKEYS', KEYS[2]),
+      redis.call('HKEYS', KEYS[3] .. hour), redis.call('HKEYS', KEYS[3] .. hour - 1) }) do
+      for _, item in ipairs(found) do
+        places, items = places + 1, items + (known[item] and 0 or 1)
+        known[item] = true
+      end
+    end
+    return places .. ' ' .. items";
 
 /// Which items were accepted as done, and how often.
 #[derive(Clone, Default)]
@@ -68,13 +75,14 @@ async fn visit(desk: Dispenser, number: usize, finished: Finished) {
     finished.note(settled.accepted);
 }
 
-async fn in_places(raw: &mut Raw, namespace: &str) -> usize {
+/// Returns how many places there are, and how many items.
+async fn in_places(raw: &mut Raw, namespace: &str) -> String {
     let key = |name: &str| format!("{{{namespace}:@d.review:0}}:{name}");
     let keys = [key("pool"), key("holders"), key("done:")];
     let mut words = vec!["EVAL", PLACES, "3"];
     words.extend(keys.iter().map(String::as_str));
     let words: Vec<&[u8]> = words.into_iter().map(str::as_bytes).collect();
-    String::from_utf8(raw.run_words(&words).await.remove(0)).unwrap().parse().unwrap()
+    String::from_utf8(raw.run_words(&words).await.remove(0)).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,6 +96,7 @@ async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_on
     let first = desk(&clients[0]);
     first.add((0..ITEMS).map(|number| Item::new(format!("i{number}")))).await.unwrap();
 
+    let one_place = format!("{ITEMS} {ITEMS}");
     let finished = Finished::default();
     let mut visits = JoinSet::new();
     for number in 0..CALLS {
@@ -95,7 +104,7 @@ async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_on
     }
     let mut raw = Raw::connect(&bench.url()).await;
     while !visits.is_empty() {
-        assert_eq!(in_places(&mut raw, bench.namespace()).await, ITEMS, "an item has two places");
+        assert_eq!(in_places(&mut raw, bench.namespace()).await, one_place, "each has one place");
         while let Some(visit) = visits.try_join_next() {
             visit.unwrap();
         }
@@ -105,7 +114,7 @@ async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_on
     eventually("all items are done", SOON, async || {
         let mine = first.assign("last", HELD_MAX).await.unwrap();
         finished.note(first.done("last", mine.ids()).await.unwrap().accepted);
-        assert_eq!(in_places(&mut raw, bench.namespace()).await, ITEMS);
+        assert_eq!(in_places(&mut raw, bench.namespace()).await, one_place);
         let left = first.peek().await.unwrap();
         left.open + left.assigned == 0
     })
@@ -157,8 +166,9 @@ async fn calls_that_cannot_be_right_are_refused_before_anything_is_done() {
     is(desk.add([Item::new("b").priority(101)]).await.unwrap_err(), "101 is not between");
     is(desk.assign("", 1).await.unwrap_err(), "0 bytes; use 1 to 128");
     is(desk.check(&long).await.unwrap_err(), "257 bytes");
-    is(desk.assign("ann", 501).await.unwrap_err(), "501 items; at most 500");
-    is(desk.open_items(0, 0).await.unwrap_err(), "0 items");
+    is(desk.assign("ann", 501).await.unwrap_err(), "hold 501 items; use 0 to 500");
+    is(desk.open_items(0, 0).await.unwrap_err(), "a page can't have 0 rows; use 1 to 500");
+    is(desk.clone().once_by("", "k").assign("ann", 1).await.unwrap_err(), "has 0 bytes");
     is(desk.done("ann", [&long]).await.unwrap_err(), "257 bytes");
     is(desk.clone().once("").assign("ann", 1).await.unwrap_err(), "name of a request has 0");
     is(desk.clone().hold(Duration::ZERO).assign("ann", 1).await.unwrap_err(), "hold is 0ns");
@@ -191,10 +201,15 @@ async fn large_additions_and_rebuilds_go_in_pages() {
     assert_eq!(again, Added { added: 1, open: 1_200, ..Added::default() });
     assert_eq!(desk.clone().once("again").add(all(1_201)).await.unwrap(), again);
 
-    let rebuild = desk.rebuild().await.unwrap();
+    let rows = desk.add([7_u64, 8]).await.unwrap();
+    assert_eq!((rows.added, desk.add([7, 8]).await.unwrap().open), (2, 2));
+    assert_eq!(desk.add(["7", "8"]).await.unwrap().open, 2, "an id has the digits of the number");
+    let rebuild = desk.clone().once("nightly").rebuild().await.unwrap();
+    let again = desk.clone().once("nightly").rebuild().await.unwrap();
+    assert_eq!(again.id(), rebuild.id(), "a repeat begins no other one");
     let elsewhere = bench.client.dispenser("review").rebuild_of(rebuild.id());
     assert_eq!(elsewhere.add(all(700)).await.unwrap().open, 700);
-    assert_eq!(rebuild.finish().await.unwrap(), 501);
+    assert_eq!(rebuild.finish().await.unwrap(), 503);
     let ended = rebuild.add(["late"]).await.unwrap_err();
     assert!(matches!(ended, DispenserError::RebuildEnded), "{ended:?}");
 

@@ -1,5 +1,6 @@
-//! Gates, runs and permits of a queue that only the scene serves, while the clock is set back: the
-//! first call afterwards is that of a worker that registers, and then that of one that lives.
+//! Gates, runs and permits of a queue that only the scene serves, and items of a dispenser, while
+//! the clock is set back: the first call afterwards is that of a worker that registers, and then
+//! that of one that lives.
 
 use std::time::Duration;
 
@@ -20,7 +21,11 @@ pub(super) async fn clock_back(actor: &Actor) {
     let network = &actor.world.network;
     let mut hand = Hand::new(actor, "first", LONG).await;
     wait(&mut hand).await;
+    let desk = actor.user.client.dispenser("clock").hold(ms(600)).hold_max(ms(900));
+    drop(desk.add(["a", "b"]).await);
+    drop(desk.assign("ann", 1).await);
     network.set_clock(BACK_MS);
+    drop(desk.check("bob").await);
     let second = Hand::new(actor, "second", LONG).await;
     wait(&mut hand).await;
     network.set_clock(BACK_MS);

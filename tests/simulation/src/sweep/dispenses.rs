@@ -181,12 +181,12 @@ async fn rebuild(desk: &Desk<'_>, actor: &Actor) {
         let there = first.map(|(item, rank)| format!("{rank} {item}")).unwrap_or_default();
         let place = if is_there { there } else { "1 gone".to_owned() };
         let broker = actor.user.client.broker();
-        drop(broker.dispenser_rebuild_end(&slot, rebuild.id(), &place).await);
+        drop(broker.dispenser_rebuild_end(&slot, "", rebuild.id(), &place).await);
         drop(rebuild.finish().await);
         drop(rebuild.finish().await);
         if is_there {
             // A begin that arrives late opens the rebuild again, and lists nothing.
-            drop(broker.dispenser_rebuild_begin(&slot, rebuild.id()).await);
+            drop(broker.dispenser_rebuild_begin(&slot, "", rebuild.id()).await);
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn ids(held: &Held) -> Vec<&str> {
 impl Bench {
     /// The caller of a verb, with the usual times.
     pub(crate) fn by<'a>(&'a self, assignee: &'a str) -> ByAssignee<'a> {
-        ByAssignee { slot: &self.queue, assignee, times: TIMES, once: "" }
+        ByAssignee { slot: &self.queue, assignee, times: TIMES, once: "".into() }
     }
 
     pub(crate) async fn add_items(&self, at: u64, items: &[Item]) -> Added {
@@ -76,7 +76,7 @@ impl Bench {
     pub(crate) async fn end_rebuild(&self, at: u64, rebuild: &str) -> Result<u64, BrokerError> {
         let (broker, mut removed, mut place): (Broker, _, _) = (self.at(at), 0, String::new());
         loop {
-            let page = broker.dispenser_rebuild_end(&self.queue, rebuild, &place).await?;
+            let page = broker.dispenser_rebuild_end(&self.queue, "", rebuild, &place).await?;
             removed += page.0;
             match page.1 {
                 Some(next) => place = next,

@@ -70,13 +70,13 @@ async fn a_rebuild_lists_what_stays_and_adds_what_is_new(bench: Bench) {
     bench.assign(1, "ann", 4).await;
     bench.give_items(2, "ann", &["gone", "stays"]).await;
     let (slot, broker) = (&bench.queue, bench.at(3));
-    broker.dispenser_rebuild_begin(slot, "r1").await.unwrap();
-    broker.dispenser_rebuild_begin(slot, "r1").await.unwrap();
+    broker.dispenser_rebuild_begin(slot, "", "r1").await.unwrap();
+    broker.dispenser_rebuild_begin(slot, "", "r1").await.unwrap();
     assert_eq!(bench.done_items(4, "ann", &["finished"]).await, [ItemPlace::Done]);
     bench.add_items(5, &items(&["meanwhile"])).await;
     let listed = items(&["stays", "held", "finished", "new"]);
     for expected in [1, 0] {
-        let added = broker.dispenser_rebuild_page(slot, "r1", &listed).await.unwrap();
+        let added = broker.dispenser_rebuild_page(slot, "", "r1", &listed).await.unwrap();
         assert_eq!((added.added, added.assigned, added.done), (expected, 1, 1));
     }
     assert!(bench.item_counts(6).await.is_rebuilding);
@@ -92,17 +92,17 @@ async fn a_rebuild_lists_what_stays_and_adds_what_is_new(bench: Bench) {
 
 async fn a_rebuild_that_another_replaced_or_that_took_too_long_is_refused(bench: Bench) {
     let (slot, broker) = (&bench.queue, bench.at(0));
-    broker.dispenser_rebuild_begin(slot, "r1").await.unwrap();
-    broker.dispenser_rebuild_page(slot, "r1", &items(&["a"])).await.unwrap();
-    bench.at(1).dispenser_rebuild_begin(slot, "r2").await.unwrap();
+    broker.dispenser_rebuild_begin(slot, "", "r1").await.unwrap();
+    broker.dispenser_rebuild_page(slot, "", "r1", &items(&["a"])).await.unwrap();
+    bench.at(1).dispenser_rebuild_begin(slot, "", "r2").await.unwrap();
     let before = bench.dump().await;
-    let page = bench.at(2).dispenser_rebuild_page(slot, "r1", &items(&["b"])).await;
+    let page = bench.at(2).dispenser_rebuild_page(slot, "", "r1", &items(&["b"])).await;
     assert_eq!(refusal(page), Refusal::Stale);
     assert_eq!(refusal(bench.end_rebuild(2, "r1").await), Refusal::Stale);
-    let late = bench.at(3_600_001).dispenser_rebuild_page(slot, "r2", &items(&["b"])).await;
+    let late = bench.at(3_600_001).dispenser_rebuild_page(slot, "", "r2", &items(&["b"])).await;
     assert_eq!(refusal(late), Refusal::Stale);
     assert_eq!(refusal(bench.end_rebuild(3_600_001, "r2").await), Refusal::Stale);
-    let unknown = bench.at(2).dispenser_rebuild_page(slot, "no", &items(&["b"])).await;
+    let unknown = bench.at(2).dispenser_rebuild_page(slot, "", "no", &items(&["b"])).await;
     assert_eq!(refusal(unknown), Refusal::Stale);
     bench.assert_unchanged(&before).await;
     assert_eq!(bench.pool().await, ["a"], "what was added stays");
@@ -116,13 +116,42 @@ async fn a_long_rebuild_brings_nothing_back(bench: Bench) {
         bench.add_items(start, &items(&[&id])).await;
         bench.assign(start, "ann", 1).await;
         let rebuild = format!("r{start}");
-        bench.at(start).dispenser_rebuild_begin(&bench.queue, &rebuild).await.unwrap();
+        bench.at(start).dispenser_rebuild_begin(&bench.queue, "", &rebuild).await.unwrap();
         bench.done_items(start, "ann", &[&id]).await;
         let last = bench.at(start + 3_599_999);
-        let page = last.dispenser_rebuild_page(&bench.queue, &rebuild, &items(&[&id])).await;
+        let page = last.dispenser_rebuild_page(&bench.queue, "", &rebuild, &items(&[&id])).await;
         assert_eq!(page.unwrap().done, 1, "{start}");
         assert_eq!(bench.pool().await, [""; 0]);
     }
+}
+
+/// A request that arrives twice must not begin another rebuild, which would end the first one.
+async fn each_step_of_a_rebuild_can_be_named(bench: Bench) {
+    bench.add_items(0, &items(&["a", "gone"])).await;
+    let (slot, broker) = (&bench.queue, bench.at(1));
+    let begin = async |once, name| broker.dispenser_rebuild_begin(slot, once, name).await.unwrap();
+    assert_eq!(begin("k1", "r1").await, "r1");
+    let listed = items(&["a", "new"]);
+    let page =
+        async |once, of, items: &[Item]| broker.dispenser_rebuild_page(slot, once, of, items).await;
+    let added = page("k2", "r1", &listed).await.unwrap();
+    assert_eq!((added.added, added.open), (1, 1));
+    let before = bench.dump().await;
+    assert_eq!(begin("k1", "r2").await, "r1", "a repeat");
+    assert_eq!(page("k2", "r1", &listed).await.unwrap(), added, "a repeat");
+    assert_eq!(refusal(page("k2", "r1", &items(&["b"])).await), Refusal::Reused);
+    assert_eq!(refusal(page("k2", "r2", &listed).await), Refusal::Reused);
+    assert_eq!(refusal(page("k1", "r1", &listed).await), Refusal::Reused);
+    bench.assert_unchanged(&before).await;
+    for _ in 0..2 {
+        let (removed, place) = broker.dispenser_rebuild_end(slot, "k3", "r1", "").await.unwrap();
+        assert_eq!((removed, place), (1, None));
+    }
+    let after = bench.dump().await;
+    assert_eq!(begin("k1", "r2").await, "r1", "a late repeat opens nothing");
+    bench.assert_unchanged(&after).await;
+    assert_eq!(begin("k4", "r2").await, "r2", "another request");
+    bench.assert_sound_items().await;
 }
 
 async fn the_end_of_a_rebuild_works_in_pages(bench: Bench) {
@@ -138,19 +167,19 @@ async fn the_end_of_a_rebuild_works_in_pages(bench: Bench) {
     }
     let _: usize = bench.raw(&of_one_rank).await;
     let slot = &bench.queue;
-    bench.at(1).dispenser_rebuild_begin(slot, "r").await.unwrap();
+    bench.at(1).dispenser_rebuild_begin(slot, "", "r").await.unwrap();
     let even = |items: &[Item]| items.iter().step_by(2).cloned().collect::<Vec<_>>();
     let listed = [even(&all), even(&tied)].concat();
     for page in listed.chunks(500) {
-        bench.at(2).dispenser_rebuild_page(slot, "r", page).await.unwrap();
+        bench.at(2).dispenser_rebuild_page(slot, "", "r", page).await.unwrap();
     }
-    let (removed, place) = bench.at(3).dispenser_rebuild_end(slot, "r", "").await.unwrap();
+    let (removed, place) = bench.at(3).dispenser_rebuild_end(slot, "", "r", "").await.unwrap();
     assert!(removed <= 500 && place.is_some());
     assert_eq!(bench.assign(3, "ann", 100).await.items.len(), 100, "the pool is in use");
     let mut removed = removed;
     let mut place = place;
     while let Some(from) = place {
-        let page = bench.at(4).dispenser_rebuild_end(slot, "r", &from).await.unwrap();
+        let page = bench.at(4).dispenser_rebuild_end(slot, "", "r", &from).await.unwrap();
         removed += page.0;
         place = page.1;
     }
@@ -198,7 +227,7 @@ async fn a_newer_layout_is_left_alone(bench: Bench) {
     newer(refusal(broker.dispenser_check(by).await));
     newer(refusal(broker.dispenser_done(by, &named).await));
     newer(refusal(broker.dispenser_return(by, &named).await));
-    newer(refusal(broker.dispenser_rebuild_begin(slot, "r").await));
+    newer(refusal(broker.dispenser_rebuild_begin(slot, "", "r").await));
     newer(refusal(broker.dispenser_counts(slot, TIMES).await));
     bench.assert_unchanged(&before).await;
 }
@@ -212,6 +241,7 @@ on_both![
     a_rebuild_lists_what_stays_and_adds_what_is_new,
     a_rebuild_that_another_replaced_or_that_took_too_long_is_refused,
     a_long_rebuild_brings_nothing_back,
+    each_step_of_a_rebuild_can_be_named,
     the_end_of_a_rebuild_works_in_pages,
     a_peek_counts_and_lists,
     a_newer_layout_is_left_alone,

@@ -3,7 +3,7 @@
 use optimus_core::{
     Added,
     ItemPlace::{Assigned, Done, DoneByOther, Open, Unknown},
-    broker::{ByAssignee, Refusal},
+    broker::{ByAssignee, Refusal, RequestName},
 };
 
 use crate::{
@@ -76,7 +76,7 @@ async fn an_item_that_nobody_takes_is_assigned_again_after_the_hold_time(bench: 
 
 async fn a_named_request_gets_the_same_answer_and_changes_nothing(bench: Bench) {
     bench.add_items(0, &items(&["a", "b"])).await;
-    let by = ByAssignee { once: "0:one", ..bench.by("ann") };
+    let by = ByAssignee { once: "0:one".into(), ..bench.by("ann") };
     let first = bench.at(1).dispenser_assign(by, 1).await.unwrap();
     bench.done_items(2, "ann", &["a"]).await;
     let before = bench.dump().await;
@@ -98,8 +98,8 @@ async fn every_verb_can_be_named(bench: Bench) {
     assert_eq!(add(0).await.unwrap(), Added { added: 2, ..Added::default() });
     assert_eq!(add(1).await.unwrap(), Added { added: 2, ..Added::default() });
     bench.assign(2, "ann", 2).await;
-    let done = ByAssignee { once: "d", ..ann };
-    let given = ByAssignee { once: "g", ..ann };
+    let done = ByAssignee { once: "d".into(), ..ann };
+    let given = ByAssignee { once: "g".into(), ..ann };
     for at in [3, 20_000] {
         let places = bench.at(at).dispenser_done(done, &names(&["a"])).await.unwrap();
         assert_eq!(places, [Done]);
@@ -110,12 +110,40 @@ async fn every_verb_can_be_named(bench: Bench) {
     bench.assert_sound_items().await;
 }
 
+/// An operator who releases an assignee has names of its own.
+async fn a_name_of_another_caller_is_not_the_assignees(bench: Bench) {
+    bench.add_items(0, &items(&["a", "b"])).await;
+    let once = |caller| RequestName::of(caller, "0:1");
+    let release = async |who: &str, caller| {
+        let by = ByAssignee { once: once(caller), ..bench.by(who) };
+        bench.at(1).dispenser_assign(by, 0).await
+    };
+    release("ann", None).await.unwrap();
+    bench.assign(1, "ann", 1).await;
+    release("ann", Some("desk")).await.unwrap();
+    assert_eq!(bench.pool().await, ["a", "b"], "the operator has not used the name");
+    bench.assign(1, "ann", 1).await;
+    let before = bench.dump().await;
+    release("ann", Some("desk")).await.unwrap();
+    release("ann", None).await.unwrap();
+    assert_eq!(refusal(release("bob", Some("desk")).await), Refusal::Reused, "another request");
+    bench.assert_unchanged(&before).await;
+    // No name of a caller or of a request makes one that belongs to another.
+    bench.done_items(1, "ann", &["a"]).await;
+    for (who, caller) in [("desk", None), ("ann", Some("ann")), ("eve", Some("4:desk"))] {
+        bench.assign(2, who, 1).await;
+        release(who, caller).await.unwrap();
+        assert_eq!(bench.pool().await, ["b"], "{who}");
+    }
+    bench.assert_sound_items().await;
+}
+
 async fn names_and_items_may_have_any_characters(bench: Bench) {
     let strange = ["", " ", "\0", "a\nb", "{x}:1", "*", "é☃", "'\"\\", "1e400", "-inf", "OK"];
     let strange: Vec<&str> = strange.into_iter().filter(|text| !text.is_empty()).collect();
     bench.add_items(0, &items(&strange)).await;
     for (number, who) in strange.iter().enumerate() {
-        let by = ByAssignee { once: who, ..bench.by(who) };
+        let by = ByAssignee { once: (*who).into(), ..bench.by(who) };
         let held = bench.at(1).dispenser_assign(by, 1).await.unwrap();
         assert_eq!(bench.at(1).dispenser_assign(by, 1).await.unwrap(), held, "{who:?}");
         assert_eq!(ids(&held), [strange[number]], "{who:?}");
@@ -134,5 +162,6 @@ on_both![
     an_item_that_nobody_takes_is_assigned_again_after_the_hold_time,
     a_named_request_gets_the_same_answer_and_changes_nothing,
     every_verb_can_be_named,
+    a_name_of_another_caller_is_not_the_assignees,
     names_and_items_may_have_any_characters,
 ];

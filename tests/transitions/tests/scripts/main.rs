@@ -44,6 +44,7 @@ mod delete;
 mod demote;
 mod dispenser_add;
 mod dispenser_assign;
+mod dispenser_clock;
 mod dispenser_done;
 mod fail;
 mod fingerprints;

@@ -46,9 +46,9 @@ impl World {
         bench.give_items(5_001, "ann", &["i5"]).await;
         bench.at(5_002).dispenser_check(by).await.expect("a call without mistakes");
         let broker = bench.at(6_000);
-        broker.dispenser_rebuild_begin(slot, "open").await.expect("a call without mistakes");
+        broker.dispenser_rebuild_begin(slot, "", "open").await.expect("a call without mistakes");
         let listed = items(&["i10", "i11", "i12", "new"]);
-        broker.dispenser_rebuild_page(slot, "open", &listed).await.expect("it is open");
+        broker.dispenser_rebuild_page(slot, "", "open", &listed).await.expect("it is open");
     }
 
     /// Calls a script of a dispenser.
@@ -60,7 +60,7 @@ impl World {
     ) -> Result<(), BrokerError> {
         let (broker, slot) = (bench.at(NOW), &bench.queue);
         let once = if situation == "dispensed, named" { "kept" } else { "" };
-        let by = ByAssignee { once, ..bench.by(assignee_of(situation)) };
+        let by = ByAssignee { once: once.into(), ..bench.by(assignee_of(situation)) };
         let times = by.times;
         match (script, situation) {
             ("dispenser_add", "dispensed, known") => {
@@ -90,14 +90,14 @@ impl World {
                 broker.dispenser_return(by, &all).await.map(drop)
             }
             ("dispenser_rebuild", "dispensed, begin") => {
-                broker.dispenser_rebuild_begin(slot, "next").await
+                broker.dispenser_rebuild_begin(slot, "", "next").await.map(drop)
             }
             ("dispenser_rebuild", "dispensed, page") => {
                 let page = items(&["i4", "i6", "i13", "newer"]);
-                broker.dispenser_rebuild_page(slot, "open", &page).await.map(drop)
+                broker.dispenser_rebuild_page(slot, "", "open", &page).await.map(drop)
             }
             ("dispenser_rebuild", _) => {
-                broker.dispenser_rebuild_end(slot, "open", "").await.map(drop)
+                broker.dispenser_rebuild_end(slot, "", "open", "").await.map(drop)
             }
             _ => {
                 let what = situation.trim_start_matches("dispensed, ");

@@ -34,6 +34,11 @@ pub(crate) async fn run(bench: Bench, sequences: u64, steps: usize) {
                 now += u64::try_from(wait.as_millis()).expect("a short wait");
                 continue;
             }
+            if let Step::Back(back) = step {
+                let back = u64::try_from(back.as_millis()).expect("some hours");
+                now = now.saturating_sub(back).max(START);
+                continue;
+            }
             // A call may arrive twice, and its second answer may be the one that is read.
             let times = if is_repeatable(&step) && chance.u8(..4) == 0 { 2 } else { 1 };
             let expected = expected(&mut reference, &step, now);
@@ -66,13 +71,13 @@ fn expected(reference: &mut Reference, step: &Step, now: u64) -> String {
         Step::Page(name, items) => format!("{:?}", reference.page(now, name, items)),
         Step::End(name) => format!("{:?}", reference.end(now, name)),
         Step::Counts => format!("{:?}", reference.counts(now)),
-        Step::Wait(_) => String::new(),
+        Step::Wait(_) | Step::Back(_) => String::new(),
     }
 }
 
 async fn answer(bench: &Bench, step: &Step, now: u64) -> String {
     let (slot, broker) = (&bench.queue, bench.at(now - START));
-    let by = |assignee| ByAssignee { slot, assignee, times: TIMES, once: "" };
+    let by = |assignee| ByAssignee { slot, assignee, times: TIMES, once: "".into() };
     match step {
         Step::Add(items) => {
             format!("{:?}", Some(broker.dispenser_add(slot, "", &ranked(items)).await.unwrap()))
@@ -92,22 +97,22 @@ async fn answer(bench: &Bench, step: &Step, now: u64) -> String {
             format!("{:?}", broker.dispenser_return(by(who), items).await.unwrap())
         }
         Step::Begin(name) => {
-            broker.dispenser_rebuild_begin(slot, name).await.unwrap();
+            broker.dispenser_rebuild_begin(slot, "", name).await.unwrap();
             "begun".to_owned()
         }
         Step::Page(name, items) => {
-            let page = broker.dispenser_rebuild_page(slot, name, &ranked(items)).await;
+            let page = broker.dispenser_rebuild_page(slot, "", name, &ranked(items)).await;
             format!("{:?}", unless_stale::<Added>(page))
         }
         Step::End(name) => {
-            let ended = broker.dispenser_rebuild_end(slot, name, "").await;
+            let ended = broker.dispenser_rebuild_end(slot, "", name, "").await;
             format!("{:?}", unless_stale(ended.map(|(removed, _)| removed)))
         }
         Step::Counts => {
             let counts = broker.dispenser_counts(slot, TIMES).await.unwrap();
             format!("{:?}", [counts.open, counts.assigned, counts.assignees])
         }
-        Step::Wait(_) => String::new(),
+        Step::Wait(_) | Step::Back(_) => String::new(),
     }
 }
 

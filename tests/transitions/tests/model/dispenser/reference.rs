@@ -20,7 +20,11 @@ pub(super) struct Reference {
     pub(super) held: BTreeMap<String, Held>,
     pub(super) assignees: BTreeMap<String, u64>,
     returned: BTreeMap<String, Return>,
-    done: BTreeMap<String, (u64, String)>,
+    /// By the hour in which they were finished.
+    done: BTreeMap<u64, BTreeMap<String, String>>,
+    /// The latest hour with a finished item, and until when it counts after a clock that was set
+    /// back.
+    latest: Option<(u64, Option<u64>)>,
     rebuild: Option<Rebuild>,
     closed: Option<String>,
     place: i64,
@@ -49,6 +53,12 @@ struct Rebuild {
     seen: BTreeSet<String>,
 }
 
+impl Rebuild {
+    fn is_open(&self, now: u64) -> bool {
+        now.abs_diff(self.begun) < HOUR
+    }
+}
+
 impl Reference {
     pub(super) fn add(&mut self, now: u64, items: &[(String, i8)]) -> Added {
         let mut added = Added::default();
@@ -73,7 +83,7 @@ impl Reference {
             }
         }
         self.place = place - 1;
-        if let Some(open) = self.rebuild.as_mut().filter(|open| now - open.begun < HOUR) {
+        if let Some(open) = self.rebuild.as_mut().filter(|open| open.is_open(now)) {
             open.seen.append(&mut named);
         }
         added
@@ -87,7 +97,8 @@ impl Reference {
         }
         let missing = count.saturating_sub(mine.len());
         let is_barred = |item: &String| {
-            self.returned.get(item).is_some_and(|note| note.assignee == who && note.until > now)
+            let is_far = |note: &Return| note.until > now && note.until <= now + HOLD;
+            self.returned.get(item).is_some_and(|note| note.assignee == who && is_far(note))
         };
         let mut free: Vec<(i64, String)> = self
             .pool
@@ -122,7 +133,7 @@ impl Reference {
             if place.is_none() {
                 self.held.remove(item);
                 self.returned.remove(item);
-                self.done.insert(item.clone(), (now / HOUR, who.to_owned()));
+                self.finish(now, item, who);
             }
             place.unwrap_or(ItemPlace::Done)
         });
@@ -154,7 +165,7 @@ impl Reference {
     /// Returns `None` if the rebuild is not open.
     pub(super) fn page(&mut self, now: u64, name: &str, items: &[(String, i8)]) -> Option<Added> {
         let open = self.rebuild.as_ref()?;
-        (open.name == name && now - open.begun < HOUR).then(|| self.add(now, items))
+        (open.name == name && open.is_open(now)).then(|| self.add(now, items))
     }
 
     /// Returns how many items were removed; `None` if the rebuild is not open.
@@ -162,7 +173,7 @@ impl Reference {
         if self.closed.as_deref() == Some(name) {
             return Some(0);
         }
-        self.rebuild.as_ref().filter(|open| open.name == name && now - open.begun < HOUR)?;
+        self.rebuild.as_ref().filter(|open| open.name == name && open.is_open(now))?;
         let seen = self.rebuild.take()?.seen;
         self.closed = Some(name.to_owned());
         let before = self.pool.len();
@@ -215,6 +226,46 @@ impl Reference {
             self.put_back(&item);
         }
         self.assignees.retain(|name, _| !silent.contains(name) || Some(name.as_str()) == caller);
+        // The clock may have been set back.
+        for until in self.assignees.values_mut() {
+            *until = (*until).min(now + HOLD);
+        }
+        for held in self.held.values_mut() {
+            held.until = held.until.min(now + HOLD_MAX);
+        }
+    }
+
+    fn finish(&mut self, now: u64, item: &str, who: &str) {
+        let hour = now / HOUR;
+        self.latest = match (self.latest, self.hours(now).get(2)) {
+            (Some((latest, until)), Some(_)) => {
+                let until = until.filter(|until| *until <= now + 2 * HOUR);
+                Some((latest, Some(until.unwrap_or(now + 2 * HOUR))))
+            }
+            (Some((latest, until)), None) if latest == hour => Some((latest, until)),
+            _ => Some((hour, None)),
+        };
+        self.done.entry(hour).or_default().insert(item.to_owned(), who.to_owned());
+    }
+
+    /// The hours whose finished items are remembered.
+    fn hours(&self, now: u64) -> Vec<u64> {
+        let hour = now / HOUR;
+        let mut hours = vec![hour, hour - 1];
+        if let Some((latest, until)) = self.latest
+            && latest > hour
+            && until.is_none_or(|until| now < until)
+        {
+            hours.extend([latest, latest - 1]);
+        }
+        hours
+    }
+
+    /// Who has finished an item that is remembered.
+    fn finisher(&self, now: u64, item: &str) -> Option<&str> {
+        let hours = self.hours(now);
+        let found = hours.iter().find_map(|hour| self.done.get(hour)?.get(item));
+        found.map(String::as_str)
     }
 
     fn note(&mut self, item: &str, until: u64, assignee: &str) {
@@ -241,20 +292,15 @@ impl Reference {
         if self.pool.contains_key(item) {
             return Some(ItemPlace::Open);
         }
-        Some(match self.done.get(item) {
-            Some((_, by)) if self.is_done(now, item) => {
-                if by == who {
-                    ItemPlace::Done
-                } else {
-                    ItemPlace::DoneByOther
-                }
-            }
-            _ => ItemPlace::Unknown,
+        Some(match self.finisher(now, item) {
+            Some(by) if by == who => ItemPlace::Done,
+            Some(_) => ItemPlace::DoneByOther,
+            None => ItemPlace::Unknown,
         })
     }
 
     fn is_done(&self, now: u64, item: &str) -> bool {
-        self.done.get(item).is_some_and(|(span, _)| span + 1 >= now / HOUR)
+        self.finisher(now, item).is_some()
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) enum Step {
     Counts,
     /// The clock goes on by so many ms.
     Wait(Duration),
+    /// The clock is set back by so many ms.
+    Back(Duration),
 }
 
 impl Step {
@@ -39,7 +41,8 @@ impl Step {
             72..=76 => Self::Page(rebuild(chance), ranked(chance)),
             77..=78 => Self::End(rebuild(chance)),
             79..=82 => Self::Counts,
-            83..=97 => Self::Wait(Duration::from_millis(chance.u64(..9_000))),
+            83..=96 => Self::Wait(Duration::from_millis(chance.u64(..9_000))),
+            97 => Self::Back(Duration::from_millis(chance.u64(..9_000_000))),
             _ => Self::Wait(Duration::from_millis(chance.u64(..4_000_000))),
         }
     }
