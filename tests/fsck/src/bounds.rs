@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 91] = [
+const NAMES: [&str; 95] = [
     "meta",
     "tasks",
     "blobs",
@@ -56,6 +56,10 @@ const NAMES: [&str; 91] = [
     "cancelled",
     "deleted",
     "success",
+    "success:",
+    "dead:",
+    "histories",
+    "history_bytes",
     "tally",
     "minutes",
     "hours",
@@ -99,7 +103,7 @@ const NAMES: [&str; 91] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 29] = [
+const META: [&str; 30] = [
     "needs",
     "limited",
     "paused",
@@ -120,6 +124,7 @@ const META: [&str; 29] = [
     "dead_bytes",
     "cancelled_bytes",
     "cut_successes",
+    "history",
     "retries",
     "losses",
     "deaths",
