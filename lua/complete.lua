@@ -4,6 +4,7 @@
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
 -- clients, passes the permits of lanes on, gives those of limits back, frees the tasks that waited
 -- for these, and adds a summary to the last 1,000.
+-- Those that leave these go to the history, if the queue keeps one.
 --
 -- KEYS   the naming block, of which a call without extras but lanes passes seven; then the result
 --        and biz keys that extras refer to
@@ -135,12 +136,20 @@ if moves or marks or outcomes or members and #members.ended > 0 then
   now = now_ms(now_override)
 end
 local successes = call('LLEN', success)
--- How many of the summaries this call drops; `meta` counts them.
+-- How many of the summaries this call drops; `meta` counts them, and the history keeps them.
+local history, write_history
 local cut = successes + (held and #held or count)
 cut = cut > SUCCESS_SLACK and cut - SUCCESS_MAX or nil
 if cut then
   base = base or string.sub(tasks, 1, -6)
-  call('HLEN', base .. 'meta')
+  local wanted = call('HGET', base .. 'meta', 'history')
+  if wanted then
+    now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom = rare()
+    local _, _, _, keeping = seldom()
+    local history_of_cut
+    history_of_cut, write_history = keeping()
+    history = history_of_cut(base, wanted, success, cut, now_ms(now_override))
+  end
 end
 local back, give_back, ends, write_ends
 local has_effects = members and #members.there > 0
@@ -225,6 +234,9 @@ end
 if cut then
   call('LTRIM', success, '-' .. SUCCESS_MAX, '-1')
   call('HINCRBY', base .. 'meta', 'cut_successes', cut)
+  if history then
+    write_history(history)
+  end
 end
 if results then
   for _, side in ipairs(sides) do

@@ -48,7 +48,7 @@ if needs >= NEEDS_OF_GATHER then
   led, leave_gathers = leaders_of(meta, tasks, ids, counts), leave
 end
 local endings = endings_of(queue, ids)
-local due, due_first, now_counts, now_histories = {}, nil, {}, {}
+local due, due_first, now_counts, now_histories, deaths = {}, nil, {}, {}, nil
 -- The instants by wait: many tasks of a call have the same wait, and formatting an instant is
 -- expensive.
 local due_texts = {}
@@ -77,6 +77,8 @@ for i = 1, #ids do
     end
   elseif verdict == 'dead' or verdict == 'expired' then
     note_end(endings, i, id, 'dead', history)
+    deaths = deaths or dying()(meta, now)
+    deaths.note(id, history, working)
     if record then
       lane_report(moves, id, record, verdict)
     end
@@ -100,6 +102,9 @@ end
 if moves then
   pass_permits(moves)
 end
+if deaths then
+  deaths.read()
+end
 if led and #led.due > 0 then
   due_first = math.min(due_first or now, now)
 end
@@ -115,6 +120,9 @@ if #due > 0 then
   redis.call('HINCRBY', meta, 'retries', whole(#due / 2))
 end
 write_ends(queue, endings, now)
+if deaths then
+  deaths.write()
+end
 if led then
   leave_gathers(led, now)
 end

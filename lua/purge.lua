@@ -1,5 +1,5 @@
 -- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle
--- ledgers, and groups that have ended or lack members
+-- ledgers, groups that have ended or lack members, and what is too old in the history
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
@@ -31,7 +31,7 @@ local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
 local OPEN_MS_MIN = 60000
 
 -- Checks.
-local flags = redis.call('HMGET', meta, 'needs', 'purge_from')
+local flags = redis.call('HMGET', meta, 'needs', 'purge_from', 'history')
 local needs, purge_from = tonumber(flags[1] or 1), tonumber(flags[2] or 0)
 if needs > NEEDS_KNOWN then
   return { 'NEWER', whole(needs) }
@@ -115,6 +115,10 @@ for _, gid in ipairs(due) do
     end
   end
 end
+local history = history_of(string.sub(meta, 1, -5), flags[3], now)
+if history then
+  trim_history(history)
+end
 
 -- Writes.
 redis.call('ZREM', dead, '', unpack(from_dead))
@@ -146,6 +150,12 @@ if #ids + #untold > 0 then
 end
 if purge_next ~= purge_from then
   redis.call('HSET', meta, 'purge_from', whole(purge_next))
+end
+if history then
+  write_history(history)
+  if history.kept == '-' and history.left == 0 then
+    redis.call('HDEL', meta, 'history')
+  end
 end
 for _, client in ipairs(idle) do
   redis.call('UNLINK', key_of(meta, 'ledger', client))

@@ -79,7 +79,7 @@ local permits = permits_of(meta, ids)
 local endings = endings_of(queue, ids)
 local moves, leaves = moves_of(meta), leaves_of(meta)
 local back, back_ranks, now_counts, now_histories = {}, ranks and {}, {}, {}
-local due, due_first = {}, nil
+local due, due_first, deaths = {}, nil, nil
 for i, id in ipairs(ids) do
   if records[i] then
     local header, failures, losses = header_of(records[i]), tries_of(counts[i])
@@ -99,6 +99,8 @@ for i, id in ipairs(ids) do
       lane_report(moves, id, records[i], state)
     elseif header.l == 'dead' or (solo[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
       note_end(endings, i, id, 'dead', history)
+      deaths = deaths or dying()(meta, now)
+      deaths.note(id, history, key_of(meta, 'working', holders[i]))
       state = 'dead'
       lane_report(moves, id, records[i], state)
     elseif gathers_again(header, losses) then
@@ -123,6 +125,9 @@ for i, id in ipairs(ids) do
   end
 end
 pass_permits(moves)
+if deaths then
+  deaths.read()
+end
 read_leaves(leaves)
 local delayed, later = string.sub(meta, 1, -5) .. 'delayed', 0
 if #due > 0 then
@@ -150,6 +155,9 @@ if #now_counts > 0 then
   redis.call('HINCRBY', meta, 'losses', whole(#now_counts / 2))
 end
 write_ends(queue, endings, now)
+if deaths then
+  deaths.write()
+end
 if #back > 0 then
   add_ready_again(ready, priority, wake, back, back_ranks, now)
 end

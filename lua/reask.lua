@@ -102,6 +102,14 @@ for i, ref in ipairs(refs) do
   end
 end
 local endings = unmet_ends(flow, queue, 'dead', now)
+local deaths
+for i, ended in ipairs(flow.ends) do
+  deaths = deaths or dying()(meta, now)
+  deaths.note(ended.id, endings.histories[2 * i], nil)
+end
+if deaths then
+  deaths.read()
+end
 local is_posted = #flow.targets > 0
 -- A time that is too early costs one call.
 for key, count in pairs({ [asks] = #asking, [giveups] = #tired }) do
@@ -121,5 +129,8 @@ if #over > 0 then
   redis.call('ZREM', asked_key, unpack(over))
 end
 write_unmet_ends(flow, queue, endings, now)
+if deaths then
+  deaths.write()
+end
 return { 'OK', whole(#tired + #asking), is_posted and '1' or '0',
   next_at and whole(math.max(0, next_at - now)) or '-1' }

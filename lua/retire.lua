@@ -1,10 +1,11 @@
 -- retire: an unused queue → ∅, with all its keys
 --
 -- The queue has no task, no worker, no ledger, no group and no schedule, no task elsewhere waits
--- for one of it, it is not paused, and no worker has used it for a while. The script removes facts
--- about the past only when no call can need them: `purged_born` and `deleted` matter only while a
--- ledger exists, and a later fence is higher than the last one, which belongs to a ms in the past.
--- Results, outcomes, completion lists and the marks of successes expire by themselves.
+-- for one of it, it is not paused and keeps no history, and no worker has used it for a while. The
+-- script removes facts about the past only when no call can need them: `purged_born` and `deleted`
+-- matter only while a ledger exists, and a later fence is higher than the last one, which belongs
+-- to a ms in the past. Results, outcomes, completion lists and the marks of successes expire by
+-- themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms
@@ -25,8 +26,9 @@ local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
 -- Checks.
-local facts = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at')
+local facts = redis.call('HMGET', meta, 'needs', 'paused', 'fence', 'watched_at', 'history')
 local needs, paused_at, fence, watched_at = facts[1], facts[2], facts[3], facts[4]
+local has_history = facts[5]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
@@ -56,7 +58,7 @@ local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),
   tonumber(ended_at or 0))
-if paused_at or used > 0 or used_at >= now - idle_ms then
+if paused_at or has_history or used > 0 or used_at >= now - idle_ms then
   return { 'OK', '0' }
 end
 

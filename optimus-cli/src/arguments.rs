@@ -5,10 +5,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{
     command::{
         completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
-        doctor::Doctor, flow::FlowCommand, group::GroupCommand, lane::LaneCommand,
-        limit::LimitCommand, man::Man, process::ProcessCommand, queue::QueueCommand,
-        schedule::ScheduleCommand, search::Search, shard::ShardCommand, stats::StatsArguments,
-        task::TaskCommand, worker::WorkerCommand,
+        doctor::Doctor, flow::FlowCommand, group::GroupCommand, history::HistoryCommand,
+        lane::LaneCommand, limit::LimitCommand, man::Man, process::ProcessCommand,
+        queue::QueueCommand, schedule::ScheduleCommand, search::Search, shard::ShardCommand,
+        stats::StatsArguments, task::TaskCommand, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -75,6 +75,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Process(ProcessCommand),
     Stats(StatsArguments),
+    /// What succeeded and died on a day, for queues that keep a history.
+    #[command(subcommand)]
+    History(HistoryCommand),
     /// Lanes in which tasks wait, and their widths.
     #[command(subcommand)]
     Lane(LaneCommand),

@@ -21,6 +21,22 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(ms).map(Duration::from_millis).ok_or_else(problem)
 }
 
+/// Reads a size such as `500kB`, `64MB`, `1GB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let problem = || format!("{text:?} is not a size; write 500kB, 64MB or 1GB");
+    let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(problem)?;
+    let (number, unit) = text.split_at(at);
+    let number: u64 = number.parse().map_err(|_| problem())?;
+    let bytes = match unit.trim().to_ascii_lowercase().as_str() {
+        "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(problem()),
+    };
+    number.checked_mul(bytes).ok_or_else(problem)
+}
+
 /// Reads a rate such as `100/s`, `10/m`, `5/h`, `1/d`, as `#[task(rate = …)]` writes it.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let problem = || format!("{text:?} is not a rate; write 100/s, 10/m, 5/h or 1/d");
@@ -70,6 +86,10 @@ mod tests {
         assert_eq!(duration("7d").unwrap(), Duration::from_secs(604_800));
         for wrong in ["", "s", "5", "5 s", "5y", "99999999999999999999d", "-5s"] {
             assert!(duration(wrong).unwrap_err().contains("15m"), "{wrong}");
+        }
+        assert_eq!((size("64MB"), size("5 kb")), (Ok(64_000_000), Ok(5_000)));
+        for wrong in ["", "64", "MB", "5XB", "-5MB", "99999999999GB"] {
+            assert!(size(wrong).unwrap_err().contains("64MB"), "{wrong}");
         }
         assert_eq!(rate("100/s").unwrap(), Rate::per_second(100));
         assert_eq!(rate("5/h").unwrap(), Rate::per_hour(5));

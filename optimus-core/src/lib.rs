@@ -60,6 +60,9 @@ mod group_page;
 mod group_results;
 mod guarded_drop;
 mod headers;
+mod history_options;
+mod history_page;
+mod history_read;
 mod id;
 mod inspect;
 mod key_template;
@@ -158,6 +161,10 @@ pub use self::{
     group_details::{GroupDetails, LostMember, MemberPlace},
     group_page::{GroupCursor, GroupPage},
     group_results::{GroupResults, MemberEnd, MemberEnds},
+    history_options::{
+        HISTORY_BYTES_MIN, HISTORY_DAYS_MAX, HistoryDay, HistoryDetails, HistoryOptions,
+    },
+    history_page::{HistoryCursor, HistoryFilter, HistoryPage, HistoryRow},
     id::{InvalidName, NAME_BYTES_MAX, QueueName, TaskId, WorkerId, validate_name},
     inspect::{
         Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts, TaskDetails, Totals,
@@ -244,7 +251,7 @@ pub use each::miscounted;
 pub use inventory;
 #[doc(no_inline)]
 pub use {
-    chrono::{DateTime, FixedOffset, Utc},
+    chrono::{DateTime, FixedOffset, NaiveDate, Utc},
     serde_json::Value,
     uuid::Uuid,
 };

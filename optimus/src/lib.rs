@@ -142,6 +142,10 @@ pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, Serv
 pub use optimus_core::{Distribution, OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats, Totals};
 pub use optimus_core::{Explanation, Obstacle};
 pub use optimus_core::{Fingerprint, FingerprintRow, Fingerprints};
+pub use optimus_core::{
+    HISTORY_BYTES_MIN, HISTORY_DAYS_MAX, HistoryCursor, HistoryDay, HistoryDetails, HistoryFilter,
+    HistoryOptions, HistoryPage, HistoryRow,
+};
 pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
 pub use optimus_core::{ProcessAbout, ProcessAnswer, ProcessCursor, ProcessDetails, ProcessDoing};
 pub use optimus_core::{ProcessHandle, ProcessPage, RunningTask};
@@ -150,7 +154,7 @@ pub use optimus_core::{TaskDetails, TaskProgress, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]
-pub use optimus_core::{DateTime, FixedOffset, Utc, Uuid, Value};
+pub use optimus_core::{DateTime, FixedOffset, NaiveDate, Utc, Uuid, Value};
 
 /// Makes a [`Flow`] of steps that run one after the other. The first is a call. Each one after it
 /// is:

@@ -8,6 +8,8 @@ pub(crate) mod doctor;
 mod fingerprint_row;
 pub(crate) mod flow;
 pub(crate) mod group;
+pub(crate) mod history;
+mod history_row;
 pub(crate) mod lane;
 pub(crate) mod limit;
 pub(crate) mod man;
@@ -52,6 +54,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Worker(command) => worker::run(command, session).await,
         Command::Process(command) => process::run(command, session).await,
         Command::Stats(command) => stats::run(command, session).await,
+        Command::History(command) => history::run(command, session).await,
         Command::Lane(command) => lane::run(command, session).await,
         Command::Limit(command) => limit::run(command, session).await,
         Command::Schedule(command) => schedule::run(command, session).await,

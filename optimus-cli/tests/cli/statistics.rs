@@ -99,3 +99,40 @@ async fn a_process_is_shown_and_asked_for_something() {
     }
     stage.optimus(&["process", "quiet", "nonsense"]).ended(2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_lists_what_ended_on_a_day() {
+    let stage = Stage::new().await;
+    stage.optimus(&["history", "show", "mail"]).matches("history_show_none");
+    stage.optimus(&["history", "stop", "mail"]).ended(3);
+    let line = ["history", "keep", "mail", "--days", "30", "--size", "2MB", "--task", "send"];
+    stage.optimus(&line).matches("history_keep");
+    stage.optimus(&["history", "show", "mail"]).matches("history_show");
+    stage.optimus(&["history", "list", "mail"]).matches("history_list_empty");
+    stage.ended(["fail: connect to smtp-12: timed out", "fatal", "sent to ann"]).await;
+    let rows = stage.optimus(&["history", "list", "mail", "--json"]).ended(0).json();
+    let states: Vec<_> = rows.iter().filter_map(|row| row["state"].as_str()).collect();
+    assert_eq!(states, ["dead", "dead", "success"]);
+    assert!(rows.iter().all(|row| row["worker"].is_string() && row["took_ms"].is_number()));
+    let failed = ["history", "list", "mail", "--state", "dead", "--task", "send"];
+    stage.optimus(&[&failed[..], &["--limit", "1"]].concat()).ended(0);
+    stage.optimus(&["history", "list", "mail", "--state", "success"]).matches("history_list");
+    let none = ["history", "list", "mail", "--day", "yesterday"];
+    stage.optimus(&none).matches("history_list_empty");
+    let shown = stage.optimus(&["history", "show", "mail", "--json"]).ended(0).json();
+    assert_eq!(shown[0]["history"]["days"].as_array().map(Vec::len), Some(1), "{shown:?}");
+    for wrong in [
+        &["list", "mail", "--state", "retry"][..],
+        &["list", "mail", "--day", "someday"],
+        &["list", "mail", "--after", "nonsense"],
+        &["keep", "mail", "--days", "400"],
+        &["keep", "mail", "--size", "5kB"],
+        &["keep", "mail", "--task", "a,b"],
+    ] {
+        stage.optimus(&[&["history"], wrong].concat()).ended(2);
+    }
+    stage.optimus(&["history", "stop", "mail"]).ended(0);
+    stage.optimus(&["history", "remove", "mail"]).ended(9);
+    stage.optimus(&["history", "remove", "mail", "--yes"]).ended(0);
+    stage.optimus(&["history", "remove", "mail", "--yes"]).ended(3);
+}

@@ -47,6 +47,8 @@
 //! | `dead`, `cancelled` | zset | id by the ms it ended |
 //! | `deleted` | zset | id by the ms it was deleted, for a day |
 //! | `success` | list | summaries of the last 1,000 |
+//! | `success:<day>`, `dead:<day>` | list | the history of a day: lines of tasks |
+//! | `histories`, `history_bytes` | zset, hash | these lists by day; their bytes |
 //! | `tally` | hash, expires | the open rows of the statistics: of the minute, hour and day |
 //! | `minutes`, `hours`, `days` | list, expires | finished rows, the latest last |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |

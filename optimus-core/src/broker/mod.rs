@@ -20,6 +20,7 @@ mod fleet;
 mod group;
 mod group_page;
 mod held_back;
+mod history;
 mod inspect;
 mod keys;
 mod lanes;
@@ -76,6 +77,7 @@ pub use self::{
     fleet::{Attendance, ProcessSeen},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
     held_back::HeldBack,
+    history::{HistoryPart, HistoryStored},
     inspect::{Counts, Found, Totals, WorkerSeen},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},

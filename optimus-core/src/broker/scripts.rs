@@ -146,7 +146,8 @@ scripts! {
             "key_of", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended",
             "report_extras", "wakeup", "due_next", "permit", "report_out", "complete_ends",
         ]
-            -> "ends_of, write_success_ends, read_extras"
+            within keeping ["history", "history_cut"] -> "history_of_cut, write_history"
+            -> "ends_of, write_success_ends, read_extras, keeping"
     } -> "now_ms, whole, still_held, column, permitted, laned, counting, waiting, looking, seldom"
     [
         "tasks", "working:", "success", "waiters", "tries", "errors", "blobs", "priorities",
@@ -160,6 +161,7 @@ scripts! {
         -> "moves_of, lane_report, pass_permits, write_moves"
     waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
     leading ["gather", "gather_drop", "gather_led"] -> "leaders_of, leave_gathers"
+    dying ["history", "history_death"] -> "deaths_of"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
@@ -197,6 +199,7 @@ scripts! {
         "after_end", "due_next", "permit", "gather", "gather_again", "gather_drop",
     ]
     setting_back ["clock_back"] -> "moved_back"
+    dying ["history", "history_death"] -> "deaths_of"
     [
         "meta", "tasks", "workers", "ready", "priority", "priorities", "dead", "cancelled",
         "tries", "errors", "cancel", "waiters", "wake",
@@ -245,7 +248,9 @@ scripts! {
         "task_born", "ready", "due_next", "key_as_table", "after", "after_post", "after_input",
         "after_free", "after_ref", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries",
         "waiters", "task_ended", "after_answer",
-    ] [
+    ]
+    dying ["history", "history_death"] -> "deaths_of"
+    [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
     ENROLL = "enroll": ["script_version", "clock", "key_as_table", "after", "after_post", "group"] [
@@ -291,7 +296,7 @@ scripts! {
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
-        "group_member",
+        "group_member", "history",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
         "workers", "deleted", "groups",
@@ -345,6 +350,8 @@ scripts! {
     TALLY = "tally": ["clock", "tally_row"] ["worker:", "tally", "minutes", "hours", "days"];
     STATS = "stats": ["clock"] ["tally", "minutes", "hours", "days"];
     FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
+    RETAIN = "retain": ["clock"] ["meta", "histories", "history_bytes"];
+    HISTORY = "history": ["clock"] ["history_bytes", "success"];
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [

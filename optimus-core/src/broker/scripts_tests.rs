@@ -48,7 +48,8 @@ fn every_script_has_a_block_of_checks_and_a_block_of_writes() {
     for script in ALL {
         let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
         assert!(
-            ["agenda", "count", "fingerprints", "inspect", "list", "stats"].contains(&script.name)
+            ["agenda", "count", "fingerprints", "history", "inspect", "list", "stats"]
+                .contains(&script.name)
                 || body.contains("-- Writes."),
             "{} has no writes block",
             script.name

@@ -16,6 +16,7 @@ mod forget_queue;
 mod gate_handle;
 mod group_handle;
 mod handler_client;
+mod history;
 mod lane_handle;
 mod later_steps;
 mod ledger;

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 92] = [
+const NAMES: [&str; 96] = [
     "meta",
     "tasks",
     "blobs",
@@ -56,6 +56,10 @@ const NAMES: [&str; 92] = [
     "cancelled",
     "deleted",
     "success",
+    "success:",
+    "dead:",
+    "histories",
+    "history_bytes",
     "tally",
     "minutes",
     "hours",
@@ -100,7 +104,7 @@ const NAMES: [&str; 92] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 29] = [
+const META: [&str; 30] = [
     "needs",
     "limited",
     "paused",
@@ -121,6 +125,7 @@ const META: [&str; 29] = [
     "dead_bytes",
     "cancelled_bytes",
     "cut_successes",
+    "history",
     "retries",
     "losses",
     "deaths",

@@ -8,6 +8,7 @@ mod content;
 mod dispensers;
 mod gathers;
 mod groups;
+mod history;
 mod indexes;
 mod lanes;
 mod limits;
@@ -42,6 +43,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         owners::check,
         rosters::check,
         statistics::check,
+        history::check,
         bounds::check,
     ];
     for check in checks {

@@ -91,22 +91,23 @@ scenes! {
     dispenses = Dispenses;
     clock_back = ClockBack;
     statistics = Statistics;
+    history = History;
 }
 
 /// Calls that no scene makes. The first seven need more tasks that wait for one than a scene has.
-/// Of the next seven, five need more tasks than a scene has: three calls remove and count successes
-/// above 1,128, one call handles more than 128 tasks that are due at once, and one call purges 64
-/// dead tasks of which some block their lanes. The sixth one needs a key of another type, which
-/// only a foreign program would write. The seventh one repeats a read that was refused, so that its
-/// refusal ends the script. The next one needs a task that takes the result of a task with a biz id
-/// and without an outcome ttl. The next two need a task that led a run and has ended, and that a
-/// program of an older version has left in its key, and the two after them 500 gates that wait
-/// while the clock is set back. Four need a group that has not ended when its time is over, the
-/// next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is over. Two
-/// write the results of members of a group that end together: different results, and eight equal
-/// ones. One belongs to the relay of a database. Two need more than 500 dead tasks, and the last
-/// one a member of a roster whose data Redis has lost.
-const MADE_NOWHERE: [&str; 31] = [
+/// Of the next eight, six need more tasks than a scene has: four calls remove, count and keep
+/// successes above 1,128, one call handles more than 128 tasks that are due at once, and one call
+/// purges 64 dead tasks of which some block their lanes. The seventh one needs a key of another
+/// type, which only a foreign program would write. The eighth one repeats a read that was refused,
+/// so that its refusal ends the script. The next one needs a task that takes the result of a task
+/// with a biz id and without an outcome ttl. The next two need a task that led a run and has ended,
+/// and that a program of an older version has left in its key, and the two after them 500 gates
+/// that wait while the clock is set back. Four need a group that has not ended when its time is
+/// over, the next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is
+/// over. Two write the results of members of a group that end together: different results, and
+/// eight equal ones. One belongs to the relay of a database. Two need more than 500 dead tasks, and
+/// the last one a member of a roster whose data Redis has lost.
+const MADE_NOWHERE: [&str; 32] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -115,7 +116,8 @@ const MADE_NOWHERE: [&str; 31] = [
     "redis.call('ZREM', many.key",
     "redis.call('ZRANGEBYSCORE', many_of(flow, ref).key",
     "call('LTRIM', success",
-    "call('HLEN', base .. 'meta')",
+    "call('HGET', base .. 'meta', 'history')",
+    "redis.call('LRANGE', success, '0', whole(cut - 1))",
     "call('HINCRBY', base .. 'meta', 'cut_successes'",
     "local left = redis.call('ZRANGEBYSCORE', zset",
     "redis.call('HSET', meta, 'purge_from'",

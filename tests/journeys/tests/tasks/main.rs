@@ -14,6 +14,7 @@ mod dropped;
 mod ending;
 mod follow_ups;
 mod headers;
+mod history;
 mod hostile;
 mod hostile_layers;
 mod kept_bytes;

@@ -9,6 +9,7 @@ mod dispenses;
 mod gathers;
 mod groups;
 mod hand;
+mod history;
 mod inspects;
 mod lanes;
 mod limits;

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
 use super::{Actor, operates};
-use super::{after, clock_back, dispenses, gathers, groups, inspects, lanes, limits, one_by_one};
-use super::{scans, schedules, schedules_by_hand, shards, statistics};
+use super::{after, clock_back, dispenses, gathers, groups, history, inspects, lanes, limits};
+use super::{one_by_one, scans, schedules, schedules_by_hand, shards, statistics};
 use crate::exchange_fault::Fault;
 use crate::queues::Queues;
 use crate::sources::Sources;
@@ -104,11 +104,13 @@ pub enum Scene {
     ClockBack,
     /// Statistics of some days, and processes that an operator sees and asks for something.
     Statistics,
+    /// Deaths of some days that a queue keeps, and an operator who reads and removes them.
+    History,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -152,6 +154,7 @@ impl Scene {
         Self::Dispenses,
         Self::ClockBack,
         Self::Statistics,
+        Self::History,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -161,7 +164,7 @@ impl Scene {
             // again.
             Self::Clock | Self::ClockBack => !matches!(fault, Fault::RolledBack { .. }),
             // A submit that arrives days late opens a ledger that its client does not know.
-            Self::Purge | Self::Statistics => !matches!(fault, Fault::Late(_)),
+            Self::Purge | Self::Statistics | Self::History => !matches!(fault, Fault::Late(_)),
             _ => true,
         }
     }
@@ -254,6 +257,7 @@ impl Scene {
             Self::Dispenses => dispenses::dispenses(&actor).await,
             Self::ClockBack => clock_back::clock_back(&actor).await,
             Self::Statistics => statistics::statistics(&actor).await,
+            Self::History => history::history(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

@@ -144,6 +144,7 @@ async fn tasks_that_wait_for_a_cancelled_one_learn_of_it_one_after_the_other(ben
 }
 
 async fn a_task_gives_up_after_its_time(bench: Bench) {
+    bench.now().retain(&bench.queue, Some((9, 1 << 20, "*"))).await.unwrap();
     let worker = bench.worker(0, "w").await;
     let first = bench.add(0, job()).await;
     let mut wait = after(&first);
@@ -156,6 +157,10 @@ async fn a_task_gives_up_after_its_time(bench: Bench) {
     assert_eq!(bench.state(&second).await, TaskState::Dead);
     let found = bench.now().inspect(&second).await.unwrap();
     assert!(found.errors.contains("\"waiting\""), "{:?}", found.errors);
+    let (state, day) = (TaskState::Dead, crate::world_history::TODAY);
+    let kept = bench.now().history(&bench.queue, (state, day), 0, 9).await.unwrap().entries;
+    let (id, died) = (second.stored(), crate::bench::START + 1_000);
+    assert!(kept.len() == 1 && kept[0].starts_with(&format!("{id} {died} job 0 {{")), "{kept:?}");
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
     // It waits again for as long after a requeue.
     bench.at(2_000).requeue(&second).await.unwrap();

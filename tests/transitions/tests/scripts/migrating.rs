@@ -66,14 +66,13 @@ impl Cluster {
 fn filler(name: &str) -> Content {
     let kind = name.split_inclusive(':').next().unwrap_or(name);
     match kind {
-        "ready" | "success" | "wake" | "wake:" | "completions:" | "ticks:" => {
-            Content::List(vec![b"1".to_vec()])
-        }
+        "ready" | "success" | "success:" | "dead:" | "wake" | "wake:" | "completions:"
+        | "ticks:" => Content::List(vec![b"1".to_vec()]),
         "priority" | "delayed" | "retry" | "dead" | "cancelled" | "deleted" | "workers"
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
         | "busy:" | "gathers" | "schedules" | "code_schedules" | "aside" | "pool" | "assignees"
-        | "deadlines" | "bucket:" => {
+        | "deadlines" | "bucket:" | "histories" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         "posts" => Content::Hash(vec![(b"1/9".to_vec(), b"filler 1 keep 1".to_vec())]),

@@ -34,6 +34,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "the last members",
             "limited, all that it holds",
             "resized, all",
+            "kept, all",
         ],
     ),
     (
@@ -46,6 +47,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "limited, shut",
             "resized, retry",
             "gathered, retry",
+            "kept, dead",
         ],
     ),
     (
@@ -54,7 +56,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ),
     ("register", &["a new worker", "a new worker after an outage", "a known worker"]),
     ("renew", &["in time", "after an outage", "an idle worker"]),
-    ("reap", &["a lapsed worker", "after an outage"]),
+    ("reap", &["a lapsed worker", "after an outage", "kept, a lapsed worker"]),
     ("leave", &["an idle worker", "a busy worker"]),
     (
         "cancel",
@@ -123,7 +125,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("acquire", &["limited, granted", "limited, refused", "the first"]),
     ("repay", &["limited, back", "limited, renewed"]),
     ("interrupt", &["an idle worker"]),
-    ("purge", &["by cap", "by bytes", "by age", "old groups"]),
+    ("purge", &["by cap", "by bytes", "by age", "old groups", "kept, by age"]),
     ("retire", &["a used queue"]),
     ("await", &["a live task", "a success", "a read"]),
     (
@@ -146,6 +148,8 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("tally", &["the same minute", "another minute", "a repeat"]),
     ("stats", &["minutes", "hours", "days"]),
     ("fingerprints", &["a queue"]),
+    ("retain", &["kept, set", "kept, removed"]),
+    ("history", &["kept, successes", "kept, deaths"]),
     ("attend", &["a new process", "a known process", "it leaves"]),
     ("wish", &["a known process"]),
     (

@@ -161,6 +161,23 @@ async fn each_damage_of_schedules_is_found(bench: Bench) {
     each_of(&bench, &world, DAMAGES_OF_SCHEDULES).await;
 }
 
+/// Damages of a queue that keeps a history.
+const DAMAGES_OF_HISTORIES: &[(&str, &str)] = &[
+    ("HINCRBY $history_bytes all 1", "the history has"),
+    ("HSET $history_bytes success:19675 5", "are counted"),
+    ("ZREM $histories success:19675", "in `histories`"),
+    ("ZADD $histories 19666 dead:19666", "in `histories`"),
+    ("DEL $dead:19666", "which is not there"),
+    ("RPUSH $dead:19666 what", "a line that is of no task"),
+    ("HDEL $meta history", "nothing says how long"),
+    ("PEXPIRE $histories 500000", "histories expires in"),
+];
+
+async fn each_damage_of_histories_is_found(bench: Bench) {
+    let world = World::build_for(&bench, "kept").await;
+    each_of(&bench, &world, DAMAGES_OF_HISTORIES).await;
+}
+
 async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
     let sound = bench.dump().await;
     for (damage, message) in damages {
@@ -188,4 +205,5 @@ on_both![
     each_damage_of_gathers_is_found,
     each_damage_of_schedules_is_found,
     each_damage_of_dispensers_is_found,
+    each_damage_of_histories_is_found,
 ];

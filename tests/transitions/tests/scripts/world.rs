@@ -247,6 +247,7 @@ impl World {
             "attend" | "wish" => self.attend_in(bench, script, situation).await,
             "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
             "tally" | "stats" => self.tally_in(bench, script, situation).await,
+            "retain" | "history" => self.history_in(bench, script, situation).await,
             "enroll" | "disband" => self.group_in(bench, script, situation).await,
             "apply" if ["members", "results"].contains(&situation) => {
                 self.count_in(bench, situation).await
@@ -339,7 +340,7 @@ impl World {
                 let outcome = match situation {
                     "retry" | "limited, retry" | "limited, shut" | "resized, retry"
                     | "gathered, retry" => FailureOutcome::Retry(ms(1)),
-                    "dead" => FailureOutcome::Dead,
+                    "dead" | "kept, dead" => FailureOutcome::Dead,
                     _ => FailureOutcome::Cancelled,
                 };
                 let mut reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();

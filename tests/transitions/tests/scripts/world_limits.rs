@@ -37,6 +37,8 @@ impl World {
             world.gather_some(bench).await;
         } else if situation.starts_with("scheduled") {
             world.schedule_some(bench).await;
+        } else if situation.starts_with("kept") {
+            world.keep_some(bench, situation).await;
         }
         world
     }
