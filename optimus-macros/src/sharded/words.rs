@@ -12,8 +12,8 @@ pub(super) const WORDS: Words = Words {
         worker loses the shard; run code that blocks with `tokio::task::spawn_blocking`",
     it_returns_a_result: "a sharded function returns `Result<Round, E>`: `Round::Again` if there \
         may be more to do, `Round::Idle` if it found nothing",
-    it_is_free: "a sharded function is a free function: move it out of the `impl`, and take what it \
-        needs of `self` as `#[data]`",
+    it_is_free: "a sharded function is a free function: move it out of the `impl`, and take what \
+        it needs of `self` as `#[data]`",
     nobody_passes_arguments: "nobody calls a sharded function with arguments: put `#[data]` on \
         a value of the worker",
 };
