@@ -84,14 +84,17 @@ pub async fn drain(
             break;
         }
         // Tasks whose prerequisites were never stored give up in the end.
-        let ahead_ms = if begun.elapsed() < DRAINS_WITHIN / 3 { 0 } else { GIVE_UP_MS };
+        let mut ahead_ms = if begun.elapsed() < DRAINS_WITHIN / 3 { 0 } else { GIVE_UP_MS };
         if load == Load::Flows && ahead_ms > 0 {
             let stuck = Stuck { world, client: &client };
             if !is_known_stuck {
                 is_known_stuck = true;
                 stuck.expect_reasons().await;
             }
-            stuck.unblock_lanes().await;
+            // Otherwise a task gives up the one that is about to run, and dies without a reason.
+            if stuck.unblock_lanes().await > 0 {
+                ahead_ms = 0;
+            }
             if begun.elapsed() > DRAINS_WITHIN / 2 {
                 stuck.cancel_blocked().await;
             }

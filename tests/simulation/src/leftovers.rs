@@ -92,18 +92,20 @@ impl Stuck<'_> {
         Some(format!("{:?}", explanation.obstacles))
     }
 
-    /// Deletes the dead tasks that block their lanes.
-    pub(crate) async fn unblock_lanes(&self) {
-        let journal = &self.world.network.journal;
+    /// Deletes the dead tasks that block their lanes. Returns how many there were.
+    pub(crate) async fn unblock_lanes(&self) -> usize {
+        let (journal, mut count) = (&self.world.network.journal, 0);
         for queue in &self.queues().await {
             for id in self.listed(queue, TaskState::Dead).await {
                 let Some(task) = journal.number_of(&id.to_string()) else { continue };
                 if journal.blocks_a_lane(task) {
                     journal.write(0, What::Delete { task });
                     drop(self.client.delete(&id).await);
+                    count += 1;
                 }
             }
         }
+        count
     }
 
     /// Cancels what is still Blocked.
