@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use optimus_core::broker::{FailureOutcome, Keep};
-use optimus_core::{HistoryFilter, HistoryOptions};
-use tokio::time::sleep;
+use optimus_core::broker::{Broker, FailureOutcome, Keep};
+use optimus_core::{HistoryFilter, HistoryOptions, platform};
 
 use super::Actor;
 use super::hand::{APART, Hand};
-use super::steps::ms;
 use crate::world::LEASE;
 
-const DAY_MS: i64 = 86_400_000;
+const DAY_MS: u64 = 86_400_000;
 /// Less than the lines of three deaths.
 const BYTES: u64 = 120;
 const AGE: Duration = Duration::from_secs(1_000 * 86_400);
@@ -23,41 +21,39 @@ pub(super) async fn history(actor: &Actor) {
     drop(hand.broker.retain(&hand.queue, Some((5, BYTES, "*"))).await);
     // The third death is one too many, so the first one leaves.
     for worker in ["a", "b", "c"] {
-        die(actor, worker).await;
+        die(actor, worker, 0).await;
     }
     read(actor).await;
-    pass(actor, 2).await;
-    die(actor, "d").await;
+    die(actor, "d", 2).await;
     // The first day is too old then, and the second one is not.
-    pass(actor, 4).await;
-    purge(actor).await;
+    purge(actor, 6).await;
     read(actor).await;
     // Nothing is left after the second one, and nothing is kept any more.
     drop(client.stop_history(APART).await);
-    pass(actor, 3).await;
-    purge(actor).await;
+    purge(actor, 9).await;
     drop(client.keep_history(APART, &HistoryOptions::days(5)).await);
-    die(actor, "e").await;
+    die(actor, "e", 0).await;
     drop(client.remove_history(APART).await);
 }
 
-/// Lets a task die on a worker of that name.
-async fn die(actor: &Actor, worker: &str) {
+/// Lets a task die on a worker of that name, so many days later.
+async fn die(actor: &Actor, worker: &str, days: u64) {
     let mut hand = Hand::new(actor, worker, LEASE).await;
     hand.submit(|call| call).await;
     let run = hand.claim(1).await;
+    hand.broker = later(&hand, days);
     hand.fail(&run, FailureOutcome::Dead).await;
 }
 
-async fn pass(actor: &Actor, days: i64) {
-    actor.world.network.set_clock(days * DAY_MS);
-    sleep(ms(300)).await;
+/// Returns the broker, so many days later.
+fn later(hand: &Hand<'_>, days: u64) -> Broker {
+    hand.broker.at(platform::now_ms() + days * DAY_MS)
 }
 
-async fn purge(actor: &Actor) {
+async fn purge(actor: &Actor, days: u64) {
     let hand = Hand::new(actor, "purges", LEASE).await;
     let keep = Keep { tasks: 1_000_000, bytes: u64::MAX >> 12, age: AGE };
-    drop(hand.broker.purge(&hand.queue, keep, AGE).await);
+    drop(later(&hand, days).purge(&hand.queue, keep, AGE).await);
 }
 
 async fn read(actor: &Actor) {

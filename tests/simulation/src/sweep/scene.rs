@@ -164,7 +164,7 @@ impl Scene {
             // again.
             Self::Clock | Self::ClockBack => !matches!(fault, Fault::RolledBack { .. }),
             // A submit that arrives days late opens a ledger that its client does not know.
-            Self::Purge | Self::Statistics | Self::History => !matches!(fault, Fault::Late(_)),
+            Self::Purge | Self::Statistics => !matches!(fault, Fault::Late(_)),
             _ => true,
         }
     }
