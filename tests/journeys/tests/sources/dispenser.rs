@@ -60,7 +60,8 @@ async fn visit(desk: Dispenser, number: usize, finished: Finished) {
         0..=2 => return,
         3 => {
             let half = ids.split_off(ids.len() / 2);
-            desk.give_back(&name, half).await.unwrap().all().unwrap();
+            // On a slow machine, some may have gone to others already.
+            drop(desk.give_back(&name, half).await.unwrap());
         }
         4 => {
             desk.assign(&name, 1).await.unwrap();
@@ -103,12 +104,13 @@ async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_on
         visits.spawn(visit(desk(&clients[number % 4]), number, finished.clone()));
     }
     let mut raw = Raw::connect(&bench.url()).await;
-    while !visits.is_empty() {
-        assert_eq!(in_places(&mut raw, bench.namespace()).await, one_place, "each has one place");
+    // The check takes Redis some ms. So it follows the end of a visit, and the calls go on meanwhile.
+    while let Some(visit) = visits.join_next().await {
+        visit.unwrap();
         while let Some(visit) = visits.try_join_next() {
             visit.unwrap();
         }
-        tokio::task::yield_now().await;
+        assert_eq!(in_places(&mut raw, bench.namespace()).await, one_place, "each has one place");
     }
 
     eventually("all items are done", SOON, async || {
