@@ -50,6 +50,8 @@ pub(crate) struct Item {
     pub(crate) failures: u32,
     next_at: Duration,
     began_at: Duration,
+    /// Whether a pass follows the one that is under way at once.
+    again: bool,
     /// How many passes have found nothing, one after the other.
     empties: u32,
 }
@@ -92,6 +94,7 @@ impl Plan {
             failures: 0,
             next_at: Duration::ZERO,
             began_at: Duration::ZERO,
+            again: false,
             empties: 0,
         };
         let pairs = kinds.iter().flat_map(|kind| cells.iter().map(move |cell| (kind, cell)));
@@ -136,7 +139,8 @@ impl Plan {
                 item.failures = 0;
                 item.empties = if item.after.take().is_some() { 0 } else { item.empties + 1 };
                 let doubled = 2_u32.saturating_pow(item.empties.saturating_sub(1));
-                now.max(item.began_at + every.saturating_mul(doubled).min(idle))
+                let due = item.began_at + every.saturating_mul(doubled).min(idle);
+                if std::mem::take(&mut item.again) { now } else { now.max(due) }
             }
             PageEnd::Failed(wait) => {
                 item.failures = item.failures.saturating_add(1);
@@ -153,10 +157,12 @@ impl Plan {
         item.next_at = if moved >= u64::from(limit) { now } else { now + ARCHIVE_EVERY };
     }
 
-    /// Makes all tiers due, because an operator has asked for it.
+    /// Makes all tiers due, because an operator has asked for it. A pass that is under way goes on,
+    /// and another one follows it.
     pub(crate) fn all_due(&mut self, now: Duration) {
         for item in self.items.iter_mut().filter(|item| item.kind != Kind::Archive) {
             item.next_at = item.next_at.min(now);
+            item.again = item.after.is_some();
             item.empties = 0;
         }
     }

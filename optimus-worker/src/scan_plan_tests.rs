@@ -130,6 +130,19 @@ fn a_page_that_failed_is_read_again_and_the_pass_stays_where_it_was() {
 }
 
 #[test]
+fn a_request_to_scan_in_the_middle_of_a_pass_begins_another_pass_after_it() {
+    let mut plan = Plan::new(&cells(1, 0, 1).0, SourceOptions { tiers: &TIERS[..1], ..OPTIONS });
+    read(&mut plan, S, rows("7"));
+    plan.all_due(S);
+    assert_eq!(plan.item(0).after.as_deref(), Some("7"));
+    read(&mut plan, S, PageEnd::Empty);
+    assert_eq!((plan.next(S), plan.item(0).after.as_ref()), (Some(0), None));
+    read(&mut plan, S, rows("9"));
+    read(&mut plan, S, PageEnd::Empty);
+    assert_eq!(plan.rest(S), Some(3 * S), "one pass has followed");
+}
+
+#[test]
 fn a_pass_goes_on_where_it_was_stored() {
     let tables = ["a".to_owned(), "b".to_owned()];
     let mut one = plan(2);

@@ -20,8 +20,10 @@ use crate::{
 
 /// The longest rest, after which requests of operators are read.
 const REST_MAX: Duration = Duration::from_secs(1);
-/// How many rows a probe of a slow source reads.
+/// How many rows a page of a probe of a slow source has.
 const PROBE_ROWS: u32 = 10;
+/// How many pages a probe reads at most. The rows of the first ones may have tasks already.
+const PROBE_PAGES: usize = 10;
 /// How many old rows are archived at once.
 const ARCHIVE_ROWS: u32 = 1_000;
 /// The most bytes of the passes that are under way, as they are stored.
@@ -161,11 +163,12 @@ impl<'a> Scan<'a> {
         self.probe(state, stopping).await
     }
 
-    /// Reads short pages until one of them has a task.
+    /// Reads a few short pages, until one of them has a new task.
     async fn probe(&mut self, state: &State, stopping: &CancellationToken) -> Turn {
         let before = self.figures.submitted;
-        while let Some(at) = self.plan.next(self.now()) {
-            let rows = PROBE_ROWS.min(self.options.page);
+        let rows = PROBE_ROWS.min(self.options.page);
+        for _ in 0..PROBE_PAGES {
+            let Some(at) = self.plan.next(self.now()) else { break };
             match self.page(state, stopping, at, rows).await {
                 Turn::Again if self.figures.submitted == before && !stopping.is_cancelled() => {}
                 Turn::Abandoned => return Turn::Abandoned,
@@ -328,7 +331,7 @@ impl<'a> Scan<'a> {
         match ended {
             RoundEnd::Abandoned => return Turn::Abandoned,
             RoundEnd::Returned(moved) => {
-                self.figures.archived += moved;
+                self.figures.archived = self.figures.archived.saturating_add(moved);
                 self.plan.archived(at, self.now(), moved, ARCHIVE_ROWS);
             }
             RoundEnd::Failed(error) => {

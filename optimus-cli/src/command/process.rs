@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     failure::{Exit, Failure},
     output::{
-        Row,
+        Row, clean,
         paint::Tone,
         table::{Cell, Column},
         text,
@@ -188,6 +188,7 @@ fn line(task: &RunningTask, now: DateTime<Utc>) -> String {
     let time = text::duration(text::since(task.since, now));
     let mut line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
     if let Some(TaskProgress { part, text, .. }) = &task.progress {
+        let text = clean::line(text);
         line.push_str(format!("  {} {text}", percent(*part)).trim_end());
     }
     line

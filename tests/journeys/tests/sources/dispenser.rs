@@ -104,7 +104,7 @@ async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_on
         visits.spawn(visit(desk(&clients[number % 4]), number, finished.clone()));
     }
     let mut raw = Raw::connect(&bench.url()).await;
-    // The check takes Redis some ms. So it follows the end of a visit, and the calls go on meanwhile.
+    // The check takes Redis some ms. So it follows the end of a visit, and the calls go on.
     while let Some(visit) = visits.join_next().await {
         visit.unwrap();
         while let Some(visit) = visits.try_join_next() {
