@@ -70,6 +70,7 @@ const BOUNDS: &[Bound] = &[
     rate("idle", ("queues", Number(20)), 30.0),
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
+    bound("explain", None, 54.0, 2.1),
     per_task("redis_instructions", "life_at_batch", 1, 253_000.0),
     per_task("redis_instructions", "life_at_batch", 16, 48_000.0),
     per_task("redis_instructions", "life_at_batch", 128, 34_500.0),

@@ -5,6 +5,7 @@ mod connections;
 mod dependencies;
 mod drain;
 mod due;
+mod explain;
 mod features;
 mod gathers;
 mod groups;
@@ -68,5 +69,6 @@ pub(crate) const USUAL: &[Measurement] = &[
     result_waits::WAITING,
     growth::GROWTH,
     memory::MEMORY,
+    explain::EXPLAIN,
     idle::IDLE,
 ];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use optimus::{BoxError, Context, Submit as _, Task, TaskOptions};
+use optimus::{BoxError, Call, Context, Submit as _, Task, TaskOptions};
 use optimus_core::broker::{Claimed, Completion};
 use optimus_core::{Lease, QueueName, Submission, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::agent::protocol::PAYLOAD_BYTES;
 const QUEUE: &str = "bench";
 
 #[derive(Serialize, Deserialize)]
-struct Plain {
+pub(super) struct Plain {
     text: String,
 }
 
@@ -35,10 +35,14 @@ pub(super) fn queue() -> anyhow::Result<QueueName> {
     QueueName::new(QUEUE).context("the name is valid")
 }
 
+/// Returns a call with the usual arguments.
+pub(super) fn call() -> Call<Plain> {
+    Plain { text: "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len()) }.call()
+}
+
 /// Returns a task with the usual arguments.
 pub(super) fn submission() -> anyhow::Result<Submission> {
-    let text = "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len());
-    Ok(Plain { text }.call().into_submission()?)
+    Ok(call().into_submission()?)
 }
 
 /// Returns the leases of a claim.

@@ -79,7 +79,7 @@ pub(super) fn count_stages(
         let lives = [("warm-up", WARM_UP_CALLS, stages.last()), ("bench", calls, Some(stage))];
         for (namespace, calls, stage) in lives {
             let make = &mut |number| make(number, calls * batch);
-            let broker = broker(&server, namespace)?;
+            let broker = broker(&server.url(), namespace)?;
             let life = Life { broker, calls, batch, taken, make };
             runtime.block_on(life.up_to(*stage.unwrap_or(&Stage::Start)))?;
         }
@@ -95,8 +95,9 @@ pub(super) fn count_stages(
     Ok(totals.windows(2).map(sample).collect())
 }
 
-fn broker(server: &RedisServer, namespace: &str) -> anyhow::Result<Broker> {
-    let endpoint = Endpoint::parse(&server.url()).map_err(|problem| anyhow::anyhow!(problem))?;
+/// Returns a broker for the server with this URL.
+pub(super) fn broker(url: &str, namespace: &str) -> anyhow::Result<Broker> {
+    let endpoint = Endpoint::parse(url).map_err(|problem| anyhow::anyhow!(problem))?;
     Ok(Broker::new(endpoint, namespace, "bench"))
 }
 
