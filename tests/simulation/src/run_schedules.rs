@@ -47,7 +47,8 @@ struct Course {
     zone_name: &'static str,
     random: fastrand::Rng,
     flushes: bool,
-    begins_ms: u64,
+    /// Since when the journal knows the instants: a flush forgets those before it.
+    known_since_ms: u64,
 }
 
 pub(crate) fn run(seed: u64, voice: Voice) -> Outcome {
@@ -66,7 +67,7 @@ pub(crate) fn run(seed: u64, voice: Voice) -> Outcome {
         if voice == Voice::Loud {
             world.network.be_loud();
         }
-        let course = Course { zone, zone_name, random, flushes, begins_ms };
+        let course = Course { zone, zone_name, random, flushes, known_since_ms: begins_ms };
         course.run(&world).await;
         outcome(seed, &world)
     })
@@ -106,6 +107,7 @@ impl Course {
             }
             if act == ACTS / 2 && self.flushes {
                 network.flush();
+                self.known_since_ms = network.time.now_us() / 1_000;
                 // What was made at run time is as durable as tasks.
                 self.store(&client).await;
             }
@@ -167,7 +169,7 @@ impl Course {
             let range = match (steps.first(), steps.last()) {
                 (Some(first), Some(last)) => (first.due_ms - 1, last.next_ms),
                 // At these hours the clock shows none.
-                _ => (self.begins_ms, world.network.time.now_us() / 1_000),
+                _ => (self.known_since_ms, world.network.time.now_us() / 1_000),
             };
             let expected = instants(self.zone, kind, range);
             if steps.is_empty() && !expected.is_empty() {
