@@ -15,15 +15,9 @@ local now, answer_name, digest = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local BASE, EACH = 3, 3
 
 -- Checks.
-local head = read_head(dispenser)
-if head.newer then
-  return { 'NEWER', head.newer }
-end
-local kept_reply, is_other = kept_answer(pool, answer_name, digest)
-if is_other then
-  return { 'REUSED' }
-elseif kept_reply then
-  return kept_reply
+local head, settled = begin_call(dispenser, pool, answer_name, digest)
+if settled then
+  return settled
 end
 local add = read_additions(dispenser, pool, holders, head, now, BASE, EACH)
 

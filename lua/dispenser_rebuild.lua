@@ -22,15 +22,9 @@ local answer_name, digest, place = ARGV[4], ARGV[5], ARGV[6]
 local BASE, EACH, PAGE = 5, 3, 500
 
 -- Checks.
-local head = read_head(dispenser)
-if head.newer then
-  return { 'NEWER', head.newer }
-end
-local kept_reply, is_other = kept_answer(pool, answer_name, digest)
-if is_other then
-  return { 'REUSED' }
-elseif kept_reply then
-  return kept_reply
+local head, settled = begin_call(dispenser, pool, answer_name, digest)
+if settled then
+  return settled
 end
 local stored = redis.call('HMGET', dispenser, 'rebuild', 'rebuilt')
 local former = string.match(stored[1] or '', '^(%S+) ')

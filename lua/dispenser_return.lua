@@ -18,15 +18,9 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local head = read_head(dispenser)
-if head.newer then
-  return { 'NEWER', head.newer }
-end
-local kept_reply, is_other = kept_answer(pool, answer_name, digest)
-if is_other then
-  return { 'REUSED' }
-elseif kept_reply then
-  return kept_reply
+local head, settled = begin_call(dispenser, pool, answer_name, digest)
+if settled then
+  return settled
 end
 local back = lost_items(keys, now, assignee)
 late_times(back, head, now, hold_ms)

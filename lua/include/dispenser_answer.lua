@@ -26,6 +26,17 @@ local function kept_answer(pool, name, digest)
   return reply
 end
 
+-- Returns the head of the dispenser; and the reply, if a newer release has changed the dispenser,
+-- or if the name has an answer already.
+local function begin_call(dispenser, pool, name, digest)
+  local head = read_head(dispenser)
+  if head.newer then
+    return head, { 'NEWER', head.newer }
+  end
+  local kept_reply, is_other = kept_answer(pool, name, digest)
+  return head, is_other and { 'REUSED' } or kept_reply
+end
+
 -- Keeps the answer if it has a name, and returns it.
 local function keep_answer(pool, name, digest, reply)
   if name ~= '' then
