@@ -17,7 +17,7 @@ use crate::{
     lane::Lane,
     limit::TaskLimit,
     options::{Due, TaskOptions},
-    record_json::Header,
+    plain_header::write_header,
 };
 
 /// Payloads above this size are stored apart from the record, so that claims do not pass them
@@ -258,7 +258,7 @@ impl Submission {
 
     /// Writes the header, its newline, and the payload unless that goes to `blobs`.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *bytes, &Header::of(self)).expect("a header of plain fields");
+        write_header(self, bytes);
         bytes.push(b'\n');
         if self.blob().is_none() {
             bytes.extend_from_slice(&self.payload);
