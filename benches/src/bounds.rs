@@ -1,6 +1,6 @@
-//! Sets hard bounds on the work of Redis for a task, and on a worker's connections. The bounds do
-//! not depend on the speed of the machine, so a change that needs more of Redis fails on any
-//! machine.
+//! Sets hard bounds on the work of Redis, of a client and of a worker for a task, and on a worker's
+//! connections. The bounds do not depend on the speed of the machine, so a change that needs more
+//! work fails on any machine.
 
 use Param::{Number, Text};
 
@@ -25,7 +25,7 @@ enum Most {
     Connections(f64),
     /// Commands per second, of all workers, with or without work.
     Rate(f64),
-    /// Instructions of Redis per task.
+    /// Instructions per task, of Redis or of a client or a worker.
     Instructions(f64),
 }
 
@@ -71,6 +71,10 @@ const BOUNDS: &[Bound] = &[
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
     bound("explain", None, 54.0, 2.1),
+    of_program(("of", Text("submit")), 45_000.0),
+    of_program(("of", Text("submit_all")), 11_500.0),
+    of_program(("in_flight", Number(1)), 75_000.0),
+    of_program(("in_flight", Number(100)), 22_000.0),
     per_task("redis_instructions", "life_at_batch", 1, 253_000.0),
     per_task("redis_instructions", "life_at_batch", 16, 48_000.0),
     per_task("redis_instructions", "life_at_batch", 128, 34_500.0),
@@ -117,6 +121,11 @@ const fn added(name: &'static str, batch: u64, most: f64) -> Bound {
 
 const fn per_task(name: &'static str, of: &'static str, batch: u64, most: f64) -> Bound {
     Bound { name, param: Some((of, Number(batch))), most: Most::Instructions(most) }
+}
+
+/// What a client or a worker does for a task.
+const fn of_program(param: (&'static str, Param), most: f64) -> Bound {
+    Bound { name: "instructions", param: Some(param), most: Most::Instructions(most) }
 }
 
 /// Prints each bound with its measured value. Returns a sentence for each broken bound.

@@ -8,7 +8,7 @@ use crate::{
     headers::Headers,
     id::TaskId,
     lane::LaneFailure,
-    options::{CallOptions, Due, OnLost},
+    options::{CALL_OPTIONS_NONE, CallOptions, Due, OnLost, TaskOptions},
     parameter::{Arguments, NoInput},
     rate::Rate,
     retry::Backoff,
@@ -23,7 +23,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Call<T: Task, In = NoInput> {
     pub(crate) arguments: Arguments<T>,
-    pub(crate) options: CallOptions,
+    /// The options that the call sets. Most set none, and calls are moved often.
+    options: Option<Box<CallOptions>>,
     pub(crate) headers: Headers,
     pub(crate) prerequisites: Vec<Result<Prerequisite, Error>>,
     input: PhantomData<fn() -> In>,
@@ -38,14 +39,29 @@ impl<T: Task> Call<T> {
 
 impl<T: Task, In> Call<T, In> {
     pub(crate) fn of(arguments: Arguments<T>) -> Self {
-        let (options, headers) = (CallOptions::default(), Headers::new());
+        let (options, headers) = (None, Headers::new());
         Self { arguments, options, headers, prerequisites: Vec::new(), input: PhantomData }
+    }
+
+    /// Returns the options that the call sets.
+    pub(crate) fn options(&self) -> &CallOptions {
+        self.options.as_deref().unwrap_or(&CALL_OPTIONS_NONE)
+    }
+
+    /// Returns the definition's options with those that the call sets (except the queue).
+    pub(crate) fn over(&self, definition: &TaskOptions) -> TaskOptions {
+        self.options.as_ref().map_or(*definition, |set| set.over(*definition))
+    }
+
+    /// Returns the options that the call sets, to set one more.
+    pub(crate) fn set(&mut self) -> &mut CallOptions {
+        self.options.get_or_insert_default()
     }
 
     /// Submits to another queue. Biz ids and lanes are separate for each queue: the call is not a
     /// duplicate of a task in the definition's queue, and does not wait for that queue's lane.
     pub fn queue(mut self, queue: impl AsRef<str>) -> Self {
-        self.options.queue = Some(queue.as_ref().to_owned());
+        self.set().queue = Some(queue.as_ref().to_owned());
         self
     }
 
@@ -62,33 +78,33 @@ impl<T: Task, In> Call<T, In> {
     /// costs Redis a little more for the tasks of that call. A version 7 uuid with a time more than
     /// a day ahead of this machine's clock is refused at submit with [`Error::is_invalid`].
     pub fn id(mut self, id: TaskId) -> Self {
-        self.options.id = Some(id);
+        self.set().id = Some(id);
         self
     }
 
     /// Sets the priority, from -100 to 100. Each step counts as a minute of waiting, so no task
     /// starves.
     pub fn priority(mut self, priority: i8) -> Self {
-        self.options.priority = Some(priority);
+        self.set().priority = Some(priority);
         self
     }
 
     /// Sets how long one attempt may run.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.set().timeout = Some(timeout);
         self
     }
 
     /// Sets how many attempts may follow the first failed one.
     pub fn max_retry(mut self, max_retry: u32) -> Self {
-        self.options.max_retry = Some(max_retry);
+        self.set().max_retry = Some(max_retry);
         self
     }
 
     /// Sets the wait before each retry. A function can't be stored, so [`Backoff::Custom`] is
     /// refused here unless it is the definition's.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.options.backoff = Some(backoff);
+        self.set().backoff = Some(backoff);
         self
     }
 
@@ -97,40 +113,40 @@ impl<T: Task, In> Call<T, In> {
     /// submits itself needs another one. It is a text, a number or anything else that can be
     /// printed.
     pub fn biz_id(mut self, biz_id: impl fmt::Display) -> Self {
-        self.options.biz_id = Some(biz_id.to_string());
+        self.set().biz_id = Some(biz_id.to_string());
         self
     }
 
     /// Sets how long after the submit the biz id stays taken at least, even if the task succeeds
     /// earlier. A task that takes longer keeps its biz id until its end.
     pub fn biz_window(mut self, window: Duration) -> Self {
-        self.options.biz_window = Some(window);
+        self.set().biz_window = Some(window);
         self
     }
 
     /// Sets how long the result is kept. With zero it is not kept.
     pub fn result_ttl(mut self, ttl: Duration) -> Self {
-        self.options.result_ttl = Some(ttl);
+        self.set().result_ttl = Some(ttl);
         self
     }
 
     /// Lets the task expire if it has not started within this time of its submit. Retries and
     /// snoozes do not expire. A requeue starts the time again. A delay must be shorter.
     pub fn expires_in(mut self, expires_in: Duration) -> Self {
-        self.options.expires_in = Some(expires_in);
+        self.set().expires_in = Some(expires_in);
         self
     }
 
     /// Sets what happens to the task when its worker is lost.
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
-        self.options.on_lost = Some(on_lost);
+        self.set().on_lost = Some(on_lost);
         self
     }
 
     /// Sets after how many lost workers the task is marked Dead; see
     /// [`TaskOptions::max_losses`](crate::TaskOptions::max_losses).
     pub fn max_losses(mut self, max_losses: u32) -> Self {
-        self.options.max_losses = Some(max_losses);
+        self.set().max_losses = Some(max_losses);
         self
     }
 
@@ -142,7 +158,7 @@ impl<T: Task, In> Call<T, In> {
     /// A task with a delay takes its place when it is due. The key has 1 to 512 bytes and no
     /// control characters; another key is refused at submit with [`Error::is_invalid`].
     pub fn lane(mut self, key: impl fmt::Display) -> Self {
-        self.options.lane = Some(key.to_string());
+        self.set().lane = Some(key.to_string());
         self
     }
 
@@ -150,13 +166,13 @@ impl<T: Task, In> Call<T, In> {
     /// in order. All calls of a lane should have one width: the width of the task that joins or
     /// leaves the lane counts.
     pub fn lane_width(mut self, width: u16) -> Self {
-        self.options.lane_width = Some(width);
+        self.set().lane_width = Some(width);
         self
     }
 
     /// Sets what happens to the [lane](Self::lane) when the task ends as Dead.
     pub fn on_lane_failure(mut self, on_failure: LaneFailure) -> Self {
-        self.options.on_lane_failure = Some(on_failure);
+        self.set().on_lane_failure = Some(on_failure);
         self
     }
 
@@ -164,19 +180,19 @@ impl<T: Task, In> Call<T, In> {
     /// [`TaskOptions::limit`](crate::TaskOptions::limit). The name has letters, digits, `.`, `_`
     /// and `-`.
     pub fn limit(mut self, name: impl Into<String>) -> Self {
-        self.options.limit = Some(name.into());
+        self.set().limit = Some(name.into());
         self
     }
 
     /// Sets how many tasks of the [lane](Self::lane) may start in a time.
     pub fn lane_rate(mut self, rate: Rate) -> Self {
-        self.options.lane_rate = Some(rate);
+        self.set().lane_rate = Some(rate);
         self
     }
 
     /// Sets how much of a rate the task uses: a task of cost 3 counts as three.
     pub fn cost(mut self, cost: u32) -> Self {
-        self.options.cost = Some(cost);
+        self.set().cost = Some(cost);
         self
     }
 
@@ -184,7 +200,7 @@ impl<T: Task, In> Call<T, In> {
     /// definition must [gather](crate::TaskOptions::gather) its calls. The key has 1 to 512 bytes
     /// and no control characters; another key is refused at submit with [`Error::is_invalid`].
     pub fn by(mut self, key: impl fmt::Display) -> Self {
-        self.options.by = Some(key.to_string());
+        self.set().by = Some(key.to_string());
         self
     }
 
@@ -225,7 +241,7 @@ impl<T: Task, In> Call<T, In> {
     /// Sets when the task becomes ready. Use this for the calls of a
     /// [`Client::submit_all`](crate::Client::submit_all).
     pub fn due(mut self, due: Due) -> Self {
-        self.options.due = due;
+        self.set().due = due;
         self
     }
 }

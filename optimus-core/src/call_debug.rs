@@ -21,14 +21,14 @@ macro_rules! fields_set {
 
 impl<T: Task + fmt::Debug, In> fmt::Debug for Call<T, In> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { arguments, options, headers, prerequisites, .. } = self;
+        let Self { arguments, headers, prerequisites, .. } = self;
         let mut shown = f.debug_struct("Call");
         shown.field("task", &T::NAME);
         match arguments {
             Arguments::All(task) => shown.field("arguments", task),
             Arguments::Part(part) => shown.field("arguments", part),
         };
-        show_options(&mut shown, options);
+        show_options(&mut shown, self.options());
         if !headers.is_empty() {
             shown.field("headers", headers);
         }

@@ -31,7 +31,7 @@ impl<T: Task, In> Call<T, In> {
     /// Sets what the task does when one of its [prerequisites](Self::after) ends as Dead or
     /// Cancelled. By default it waits until an operator has requeued that one and it has succeeded.
     pub fn on_prerequisite_failure(mut self, on_failure: PrerequisiteFailure) -> Self {
-        self.options.after.on_failure = Some(on_failure);
+        self.set().after.on_failure = Some(on_failure);
         self
     }
 
@@ -39,14 +39,14 @@ impl<T: Task, In> Call<T, In> {
     /// [prerequisites](Self::after) have not all succeeded. Without it the task waits without a
     /// limit.
     pub fn give_up_after(mut self, give_up_after: Duration) -> Self {
-        self.options.after.give_up_after = Some(give_up_after);
+        self.set().after.give_up_after = Some(give_up_after);
         self
     }
 
     /// Sets how long the outcome of this task is remembered for tasks that wait for it. A
     /// [key](crate::key) can only name a task whose definition has this option.
     pub fn outcome_ttl(mut self, ttl: Duration) -> Self {
-        self.options.after.outcome_ttl = Some(ttl);
+        self.set().after.outcome_ttl = Some(ttl);
         self
     }
 
@@ -61,6 +61,9 @@ impl<T: Task, In> Call<T, In> {
             (Arguments::All(task), Some(biz_id)) => task.after(biz_id),
             (Arguments::Part(_), Some(biz_id)) => T::after_biz_id(biz_id),
         };
+        if named.is_empty() && self.prerequisites.is_empty() {
+            return Ok(None);
+        }
         let named = named.into_iter().map(IntoPrerequisite::into_prerequisite);
         let all = named.chain(self.prerequisites.iter().cloned()).collect::<Result<Vec<_>, _>>();
         let all =

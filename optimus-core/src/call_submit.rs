@@ -11,7 +11,7 @@ use crate::{
     lane::Lane,
     limit::TaskLimit,
     parameter::Arguments,
-    submission::Submission,
+    submission::{Fields, Submission},
     task::Task,
 };
 
@@ -19,7 +19,7 @@ impl<T: Task, In> Call<T, In> {
     /// Checks the options and encodes the arguments. This is the last step that knows the type.
     pub(crate) fn prepare(&self) -> Result<Submission, Error> {
         let submission = self.prepare_step()?;
-        self.options.after.check(T::NAME, submission.after.as_ref())?;
+        self.options().after.check(T::NAME, submission.after.as_ref())?;
         Ok(submission)
     }
 
@@ -27,12 +27,12 @@ impl<T: Task, In> Call<T, In> {
     /// takes a result, the payload ends where the result follows.
     pub(crate) fn prepare_step(&self) -> Result<Submission, Error> {
         let definition = T::options();
-        let options = self.options.over(definition);
+        let (set, options) = (self.options(), self.over(&definition));
         options.validate(T::NAME)?;
-        let biz_id = self.filled("biz_id", self.options.biz_id.as_ref(), T::biz_id)?;
-        let lane = self.filled("lane", self.options.lane.as_ref(), T::lane)?;
-        self.options.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
-        let by = self.filled("by", self.options.by.as_ref(), T::by)?;
+        let biz_id = self.filled("biz_id", set.biz_id.as_ref(), T::biz_id)?;
+        let lane = self.filled("lane", set.lane.as_ref(), T::lane)?;
+        set.check(T::NAME, &definition, &options, biz_id.as_deref(), lane.as_deref())?;
+        let by = self.filled("by", set.by.as_ref(), T::by)?;
         let gather = Gather::of(T::NAME, by, lane.as_deref(), &options)?;
         let after = self.wait(&options, biz_id.as_deref())?;
         let unkept = definition.result_ttl.is_zero() && !options.result_ttl.is_zero();
@@ -45,11 +45,11 @@ impl<T: Task, In> Call<T, In> {
             )));
         }
         headers::check(&self.headers, T::NAME)?;
-        let queue = self.options.queue.as_deref().unwrap_or(options.queue);
+        let queue = set.queue.as_deref().unwrap_or(options.queue);
         let queue = QueueName::new(queue)
             .map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
-        let id = match &self.options.id {
-            Some(id) if self.options.queue.is_some() && *id.queue() != queue => {
+        let id = match &set.id {
+            Some(id) if set.queue.is_some() && *id.queue() != queue => {
                 return Err(Error::invalid(format!(
                     "task {:?}: the id {id} is of another queue than {queue}; remove .queue(…)",
                     T::NAME
@@ -66,11 +66,11 @@ impl<T: Task, In> Call<T, In> {
         };
         let payload =
             payload.map_err(|problem| Error::invalid(format!("task {:?}: {problem}", T::NAME)))?;
-        let name = self.options.limit.as_deref().or(options.limit);
+        let name = set.limit.as_deref().or(options.limit);
         let limits = TaskLimit::of(T::NAME, lane.as_deref(), name, &options);
-        Ok(Submission {
+        Ok(Submission::of(Fields {
             id,
-            may_exist: self.options.id.is_some(),
+            may_exist: set.id.is_some(),
             task: T::NAME.into(),
             returns_nothing,
             options,
@@ -81,10 +81,10 @@ impl<T: Task, In> Call<T, In> {
             trace: None,
             after,
             limits,
-            due: self.options.due,
+            due: set.due,
             headers: self.headers.clone(),
             payload,
-        })
+        }))
     }
 
     /// Returns the value that the call sets, or else the one that the definition makes of the

@@ -26,7 +26,7 @@ impl Task for Remaining {
 
 #[test]
 fn each_submit_of_an_erased_call_is_a_separate_task_unless_the_call_has_an_id() {
-    let submitted = |call: &ErasedCall| call.clone().into_submission().unwrap().id;
+    let submitted = |call: &ErasedCall| call.clone().into_submission().unwrap().id.clone();
     let call = Remaining {}.call().erase().unwrap();
     assert_ne!(submitted(&call), submitted(&call));
     let id = TaskId::new(QueueName::new("q").unwrap());

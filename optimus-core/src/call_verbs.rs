@@ -16,6 +16,7 @@ use crate::{
     data::Data,
     options::Due,
     parameter::Arguments,
+    submission::Fields,
     task::Task,
 };
 
@@ -69,17 +70,17 @@ impl<T: Task> Call<T> {
             let name = missing.name();
             return Err(format!("no data of type {name}: add it with Data::with").into());
         }
-        let submission = self.prepare()?;
+        let Fields { id, lane, headers, .. } = self.prepare()?.into_fields();
+        let options = self.over(&T::options());
         let Arguments::All(task) = self.arguments else { unreachable!("it takes no result") };
-        let options = self.options.over(T::options());
         let deadline = (Instant::now() + options.timeout).into_std();
         let first = AttemptFacts {
             task: T::NAME,
             max_retry: options.max_retry,
             age: Some(Duration::ZERO),
-            lane: submission.lane.map(|lane| lane.key),
-            headers: submission.headers,
-            ..AttemptFacts::first(submission.id, deadline)
+            lane: lane.map(|lane| lane.key),
+            headers,
+            ..AttemptFacts::first(id, deadline)
         };
         let ctx = Context::new(first, Arc::new(data));
         let handler = async { task.run(ctx.clone()).await };

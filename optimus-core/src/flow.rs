@@ -86,7 +86,7 @@ pub struct StepTask {
 impl StepTask {
     pub(crate) fn of<T: Task, In>(call: &Call<T, In>) -> Self {
         let takes = matches!(call.arguments, Arguments::Part(_));
-        let has_policy = call.options.after.on_failure.is_some()
+        let has_policy = call.options().after.on_failure.is_some()
             || T::options().after.on_failure != PrerequisiteFailure::Wait;
         Self { made: call.prepare_step(), takes, has_policy, form: Form::Same }
     }

@@ -170,13 +170,13 @@ fn submission<T: Task>(
     stamp: &Stamp,
     name: &RowName,
 ) -> Result<Submission, Error> {
-    let options = &mut call.options;
-    let has_own = options.biz_id.is_some()
+    let has_own = call.options().biz_id.is_some()
         || matches!(&call.arguments, Arguments::All(task) if T::biz_id(task).is_some());
+    let all = call.over(&T::options());
+    let options = call.set();
     if !has_own {
         options.biz_id = Some(name.biz_id.clone());
     }
-    let all = options.over(T::options());
     if all.biz_window.is_none() {
         options.biz_window = Some(stamp.remember);
     }

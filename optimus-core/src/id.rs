@@ -87,8 +87,13 @@ impl QueueName {
     /// # Errors
     /// [`InvalidName::Queue`] unless it is 1 to 128 of `[A-Za-z0-9._-]`.
     pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
-        validate_name(name.as_ref()).map_err(|problem| InvalidName::Queue(Box::new(problem)))?;
+        Self::check(name.as_ref())?;
         Ok(Self(name.as_ref().into()))
+    }
+
+    /// Checks a name without making one, which takes an allocation.
+    pub(crate) fn check(name: &str) -> Result<(), InvalidName> {
+        validate_name(name).map_err(|problem| InvalidName::Queue(Box::new(problem)))
     }
 
     /// Returns a name that no queue has, for keys that are not of a queue.

@@ -121,6 +121,7 @@ pub mod environment;
 #[doc(hidden)]
 pub mod log;
 #[doc(hidden)]
+mod plain_header;
 pub mod platform;
 
 pub use self::{

@@ -1,6 +1,6 @@
 //! The options of a definition ([`TaskOptions`]) and those that a call overrides ([`CallOptions`]).
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ impl TaskOptions {
     /// [`Error::is_invalid`], which names the task, the option and what to write instead.
     pub fn validate(&self, task: &str) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::invalid(format!("task {task:?}: {what}")));
-        if let Err(problem) = QueueName::new(self.queue) {
+        if let Err(problem) = QueueName::check(self.queue) {
             return refuse(problem.to_string());
         }
         for (name, value) in [
@@ -312,6 +312,9 @@ pub(crate) struct CallOptions {
     pub(crate) by: Option<String>,
     pub(crate) due: Due,
 }
+
+/// The options of a call that sets none.
+pub(crate) static CALL_OPTIONS_NONE: LazyLock<CallOptions> = LazyLock::new(CallOptions::default);
 
 impl CallOptions {
     /// Returns the definition's options with the overrides of this call (except the queue).

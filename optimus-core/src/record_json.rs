@@ -14,6 +14,7 @@ use crate::{
     lane::{Lane, LaneFailure},
     limit::{Limit, TaskLimit},
     options::{OnLost, TaskOptions},
+    plain_header,
     rate::Rate,
     record::{RECORD_VERSION, RecordError, TaskRecord},
     retry::Backoff,
@@ -47,6 +48,9 @@ const LIMIT_VERSION: u32 = 3;
 
 /// Reads the header of a record.
 pub(crate) fn read_header(header: &[u8]) -> Result<TaskRecord, RecordError> {
+    if let Some(name) = plain_header::only_name(header) {
+        return Header { v: LEAST_VERSION, t: name.into(), ..Header::default() }.into_record();
+    }
     match serde_json::from_slice::<Header<'_>>(header) {
         Ok(known) if known.v <= RECORD_VERSION => known.into_record(),
         Ok(newer) => Err(RecordError::Newer(newer.v)),
@@ -75,7 +79,7 @@ fn one() -> u32 {
 
 /// Field names are short because every stored task has them. `lua/include/task_header.lua` reads
 /// `t`, `z`, `w`, `e`, `l` and `m` on rare paths.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Header<'a> {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub(crate) v: u32,

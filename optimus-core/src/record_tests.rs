@@ -18,12 +18,12 @@ use crate::{
     options::{Due, TaskOptions},
     rate::Rate,
     record_json::{Header, millis},
-    submission::{BLOB_BYTES_MIN, Submission},
+    submission::{BLOB_BYTES_MIN, Fields, Submission},
 };
 
 #[expect(clippy::large_types_passed_by_value, reason = "a test may copy it")]
 fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) -> Submission {
-    Submission {
+    Submission::of(Fields {
         may_exist: false,
         id: TaskId::new(QueueName::new("q").unwrap()),
         task: "charge".into(),
@@ -39,7 +39,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         due: Due::Now,
         headers: Headers::new(),
         payload,
-    }
+    })
 }
 
 fn stored(submission: &Submission) -> Vec<u8> {
@@ -322,8 +322,9 @@ fn payloads_and_biz_ids_are_accepted_up_to_their_limits() {
 fn a_given_id_with_a_time_more_than_a_day_ahead_is_refused() {
     let made = |id: &str, may_exist| {
         let id: TaskId = format!("q/{id}").parse().unwrap();
-        let submission = submission(TaskOptions::new(), None, Vec::new());
-        (Submission { may_exist, ..submission.with_id(id.clone()) }, id.made_ms())
+        let mut submission = submission(TaskOptions::new(), None, Vec::new()).with_id(id.clone());
+        submission.may_exist = may_exist;
+        (submission, id.made_ms())
     };
     let (task, at) = made("01890a5d-ac96-774b-bcce-b302099a8057", true);
     let day = 24 * 60 * 60 * 1000;

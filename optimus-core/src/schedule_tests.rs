@@ -76,7 +76,7 @@ fn what_keeps_its_instants_is_accepted() {
 #[test]
 fn tasks_that_queue_are_in_a_lane_of_the_schedule() {
     let checked = hourly().overlap(Overlap::Queue).call(digest()).check().unwrap();
-    let lane = checked.submission.lane.unwrap();
+    let lane = checked.submission.into_fields().lane.unwrap();
     assert_eq!((&*lane.key, lane.width.get()), ("schedule:hourly", 1));
     assert_eq!(hourly().call(digest()).check().unwrap().submission.lane, None);
 }

@@ -18,7 +18,7 @@ use crate::{
     record::{RecordError, TaskRecord},
     record_json::{Header, millis},
     retry::{BACKOFF_MAX, Backoff},
-    submission::Submission,
+    submission::{Fields, Submission},
 };
 
 /// The newest version of the first line that this code reads.
@@ -82,8 +82,8 @@ impl Submission {
     /// Returns what a handle needs to know of the call.
     #[doc(hidden)]
     pub fn without_arguments(&self) -> Self {
-        let Self { id, task, options, returns_nothing, .. } = self;
-        Self {
+        let Fields { id, task, options, returns_nothing, .. } = &**self;
+        Self::of(Fields {
             id: id.clone(),
             may_exist: false,
             task: task.clone(),
@@ -99,7 +99,7 @@ impl Submission {
             due: self.due,
             headers: Headers::new(),
             payload: Vec::new(),
-        }
+        })
     }
 
     /// Reads a call that was stored `age` ago. A delay counts from that time. A task with this id
@@ -122,7 +122,7 @@ impl Submission {
             }
             (None, None) => Due::Now,
         };
-        Ok(Self {
+        Ok(Self::of(Fields {
             id,
             may_exist: true,
             options: options_of(&record),
@@ -138,7 +138,7 @@ impl Submission {
             due,
             headers: record.headers,
             payload: record.payload,
-        })
+        }))
     }
 }
 

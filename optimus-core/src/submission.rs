@@ -1,6 +1,10 @@
 //! A checked call with encoded arguments, which a client sends: [`Submission`].
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+};
 
 use crate::{
     Error,
@@ -13,7 +17,7 @@ use crate::{
     lane::Lane,
     limit::TaskLimit,
     options::{Due, TaskOptions},
-    record_json::Header,
+    plain_header::write_header,
 };
 
 /// Payloads above this size are stored apart from the record, so that claims do not pass them
@@ -30,9 +34,14 @@ const MADE_NOW_MS: u64 = 1_000;
 /// How far ahead of the client's clock the time of a given id may be.
 const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// A checked call with encoded arguments, as a client sends it.
+/// A checked call with encoded arguments, as a client sends it. The fields are in a box, because a
+/// submission is moved a dozen times between the call and the request.
 #[derive(Debug, Clone)]
-pub struct Submission {
+pub struct Submission(Box<Fields>);
+
+/// The fields of a [`Submission`].
+#[derive(Debug, Clone)]
+pub struct Fields {
     pub(crate) id: TaskId,
     /// Whether the id was given. A task with this id may be stored already; then nothing is added.
     pub(crate) may_exist: bool,
@@ -68,7 +77,33 @@ pub enum Trace {
     },
 }
 
+/// Every move copies the whole value, so this is only a pointer.
+const _: () = assert!(size_of::<Submission>() == size_of::<usize>());
+
+impl Deref for Submission {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.0
+    }
+}
+
+impl DerefMut for Submission {
+    fn deref_mut(&mut self) -> &mut Fields {
+        &mut self.0
+    }
+}
+
 impl Submission {
+    pub(crate) fn of(fields: Fields) -> Self {
+        Self(Box::new(fields))
+    }
+
+    /// Returns the fields, each of which can then be moved.
+    pub(crate) fn into_fields(self) -> Fields {
+        *self.0
+    }
+
     /// Returns the id of the task, unless its biz id is taken.
     pub fn id(&self) -> &TaskId {
         &self.id
@@ -102,58 +137,70 @@ impl Submission {
 
     /// Replaces the id by another id of the same queue; for tests.
     #[doc(hidden)]
-    pub fn with_id(self, id: TaskId) -> Self {
+    pub fn with_id(mut self, id: TaskId) -> Self {
         debug_assert_eq!(self.id.queue(), id.queue(), "the id is of the same queue");
-        Self { id, ..self }
+        self.id = id;
+        self
     }
 
     /// Puts it into a lane; for tests.
     #[doc(hidden)]
-    pub fn in_lane(self, lane: Lane) -> Self {
-        Self { lane: Some(lane), ..self }
+    pub fn in_lane(mut self, lane: Lane) -> Self {
+        self.lane = Some(lane);
+        self
     }
 
     /// Lets it run together with others; for tests.
     #[doc(hidden)]
-    pub fn gathered(self, gather: Gather) -> Self {
-        Self { gather: Some(gather), ..self }
+    pub fn gathered(mut self, gather: Gather) -> Self {
+        self.gather = Some(gather);
+        self
     }
 
     /// Lets it wait for other tasks; for tests.
     #[doc(hidden)]
-    pub fn waiting_for(self, after: After) -> Self {
-        Self { after: Some(after), ..self }
+    pub fn waiting_for(mut self, after: After) -> Self {
+        self.after = Some(after);
+        self
     }
 
     /// Replaces its arguments; for tests.
     #[doc(hidden)]
-    pub fn with_payload(self, payload: Vec<u8>) -> Self {
-        Self { payload, ..self }
+    pub fn with_payload(mut self, payload: Vec<u8>) -> Self {
+        self.payload = payload;
+        self
     }
 
     /// Makes it a member of a group, with the id that a member has there; for tests.
     #[doc(hidden)]
-    pub fn enlisted(self, member: Member) -> Self {
+    pub fn enlisted(mut self, member: Member) -> Self {
         let id = Member::id(&member.group, self.id.queue(), member.index);
-        Self { id, may_exist: true, member: Some(member), ..self }
+        self.id = id;
+        self.may_exist = true;
+        self.member = Some(member);
+        self
     }
 
     /// Makes it a member of a group; for tests.
     #[doc(hidden)]
-    pub fn member_of(self, member: Member) -> Self {
-        Self { member: Some(member), ..self }
+    pub fn member_of(mut self, member: Member) -> Self {
+        self.member = Some(member);
+        self
     }
 
     /// Submits it as a part of a flow that may have been submitted before; for tests.
     #[doc(hidden)]
-    pub fn again(self, trace: Trace) -> Self {
-        Self { may_exist: true, trace: Some(trace), ..self }
+    pub fn again(mut self, trace: Trace) -> Self {
+        self.may_exist = true;
+        self.trace = Some(trace);
+        self
     }
 
     /// Puts it behind these limits, the innermost first; for tests.
     #[doc(hidden)]
-    pub fn limited_by(self, limits: Vec<TaskLimit>) -> Self {
-        Self { limits, ..self }
+    pub fn limited_by(mut self, limits: Vec<TaskLimit>) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Returns whether the time in the id is the time of the submit; `here_ms` is the client's
@@ -211,7 +258,7 @@ impl Submission {
 
     /// Writes the header, its newline, and the payload unless that goes to `blobs`.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *bytes, &Header::of(self)).expect("a header of plain fields");
+        write_header(self, bytes);
         bytes.push(b'\n');
         if self.blob().is_none() {
             bytes.extend_from_slice(&self.payload);

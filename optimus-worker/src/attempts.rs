@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, DefaultHasher},
+    hash::BuildHasherDefault,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -14,8 +14,8 @@ use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    decide_outcome::Facts, layer_ended::EndedCalls, outcome_log::Outcome, role_wakeups::Wakeups,
-    run_log::Calls, run_part::Part,
+    decide_outcome::Facts, id_hasher::IdHasher, layer_ended::EndedCalls, outcome_log::Outcome,
+    role_wakeups::Wakeups, run_log::Calls, run_part::Part,
 };
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
@@ -168,8 +168,8 @@ pub(crate) enum Line {
 type Key = (TaskId, u64);
 
 /// The hash is the same in every process, so that a run can be repeated exactly. Ids that are
-/// chosen to collide slow down only the slots of one worker.
-type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<DefaultHasher>>;
+/// chosen to collide slow down only the slots of one worker, whichever the hasher.
+type Table = HashMap<Key, Arc<Attempt>, BuildHasherDefault<IdHasher>>;
 
 /// The table of attempts.
 #[derive(Debug)]

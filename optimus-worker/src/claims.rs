@@ -282,7 +282,9 @@ impl Claims {
                     queue.hint();
                 }
                 queue.answered(request.hints);
-                self.shared.wakeups.claim_answered();
+                if claims.polls.due_at.is_some() {
+                    self.shared.wakeups.due_learned();
+                }
                 self.start(&request, claimed);
                 true
             }

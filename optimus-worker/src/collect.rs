@@ -19,7 +19,7 @@ use crate::{
     outcome_log::Outcome,
     prepare::{self, Claim, Payload},
     run_outcome,
-    run_part::{Part, Run},
+    run_part::Run,
     shared::Shared,
 };
 
@@ -189,11 +189,10 @@ fn take_in(
 ) -> Option<(Arc<Attempt>, Payload)> {
     let Grant { record, tries, was_tried, start_by, .. } = grant;
     let claim = Claim { lease, record, tries, was_tried, start_by, now_ms, alone: false };
-    let (mut attempt, payload) = prepare::prepare_call(shared, claim)?;
-    attempt.part = Part::after(leader);
+    let (attempt, payload) = prepare::prepare_call(shared, leader, claim)?;
     // It never begins by itself, so no other role may give it back as one that has not begun.
     attempt.begin();
-    Some((Arc::new(attempt), payload))
+    Some((attempt, payload))
 }
 
 /// Adds the calls to the run, or gives them back if the run has ended.

@@ -35,6 +35,7 @@ mod environment;
 mod executor;
 mod fallback_reporter;
 mod heartbeat;
+mod id_hasher;
 mod io_driver_watch;
 mod janitor;
 mod layer_ended;

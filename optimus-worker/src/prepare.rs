@@ -19,7 +19,7 @@ use crate::{
     marked_dead::Marked,
     misfit, outcome_log,
     quarantine::{needs_quarantine, time_alone},
-    run_part::{Part, Run},
+    run_part::Part,
     shared::Shared,
     slots::Slot,
 };
@@ -92,10 +92,8 @@ struct QuarantinedTask {
 /// Finds everything that the task needs. If this worker can't run the task, the task is reported.
 /// If the task must run alone, it is held. In both cases its slot is free again.
 pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepared> {
-    match find(shared, claim) {
-        Ok((attempt, definition, payload)) => {
-            Some(Prepared { attempt: Arc::new(attempt), definition, payload, slot })
-        }
+    match find(shared, claim, None) {
+        Ok((attempt, definition, payload)) => Some(Prepared { attempt, definition, payload, slot }),
         Err(obstacle) => {
             drop(slot);
             report(shared, obstacle);
@@ -105,8 +103,12 @@ pub(crate) fn prepare(shared: &Shared, claim: Claim, slot: Slot) -> Option<Prepa
 }
 
 /// Finds what a call needs that follows another one in its run, and reports it in the same way.
-pub(crate) fn prepare_call(shared: &Shared, claim: Claim) -> Option<(Attempt, Payload)> {
-    match find(shared, claim) {
+pub(crate) fn prepare_call(
+    shared: &Shared,
+    leader: &Arc<Attempt>,
+    claim: Claim,
+) -> Option<(Arc<Attempt>, Payload)> {
+    match find(shared, claim, Some(leader)) {
         Ok((attempt, _, payload)) => Some((attempt, payload)),
         Err(obstacle) => {
             report(shared, obstacle);
@@ -142,7 +144,11 @@ fn hold(shared: &Shared, quarantined: QuarantinedTask) {
     log_event!(shared.log, WARN, task, %id, %queue, attempt, losses, "{text}");
 }
 
-fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Payload), Obstacle> {
+fn find(
+    shared: &Shared,
+    claim: Claim,
+    leader: Option<&Arc<Attempt>>,
+) -> Result<(Arc<Attempt>, TaskDefinition, Payload), Obstacle> {
     let Claim { lease, record, tries, was_tried, start_by, now_ms, alone } = claim;
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
@@ -204,12 +210,15 @@ fn find(shared: &Shared, claim: Claim) -> Result<(Attempt, TaskDefinition, Paylo
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };
+    let part = match (leader, record.gather) {
+        (Some(leader), _) => Part::after(leader),
+        (None, Some(_)) if alone => Part::leads(1),
+        (None, Some(gather)) => Part::leads(collect::most(shared, definition.name(), gather.max)),
+        (None, None) => Part::Alone,
+    };
     let mut attempt = Attempt::new(lease, now_ms, facts, ctx);
-    if let Some(gather) = record.gather {
-        let most = if alone { 1 } else { collect::most(shared, definition.name(), gather.max) };
-        attempt.part = Part::Leads(Box::new(Run::new(most)));
-    }
-    Ok((attempt, definition, payload))
+    attempt.part = part;
+    Ok((Arc::new(attempt), definition, payload))
 }
 
 /// Returns the definition of a task and its back-off, or what this worker does not know.

@@ -63,10 +63,7 @@ impl Held {
     }
 
     fn buffer_of(&mut self, queue: &QueueName, kind: Kind) -> &mut ReportBuffer {
-        if !self.buffers.contains_key(queue) {
-            self.buffers.insert(queue.clone(), Default::default());
-        }
-        &mut self.buffers.get_mut(queue).expect("the buffer was just found")[kind as usize]
+        &mut self.buffers.entry(queue.clone()).or_default()[kind as usize]
     }
 }
 

@@ -11,7 +11,7 @@
 //! | | the answer of reports that kept it from claims | `FallbackReporter` |
 //! | | a queue that may have work | `Served::hint`: a wakeup, poll, heartbeat, reap or claim |
 //! | work listener | a queue that was found empty, to listen to it | `Served::found_empty` |
-//! | | the answer of a claim, which may have a due time | `Claims` |
+//! | | the answer of a claim that shows when a task is due | `Claims` |
 //! | | the next free slot, while it has asked for it | `Slot`, dropped |
 //! | heartbeat | a claim that found the lease over, or made it short | `Served` |
 //! | reaper | an expiry that was not known before | `Heartbeat` |
@@ -147,9 +147,8 @@ impl Wakeups {
         self.work_listener.wake();
     }
 
-    /// Called when the answer to a claim has arrived. The answer shows when a task is due in the
-    /// queue.
-    pub(crate) fn claim_answered(&self) {
+    /// Called when the answer to a claim shows when a task is due in the queue.
+    pub(crate) fn due_learned(&self) {
         self.work_listener.wake();
     }
 

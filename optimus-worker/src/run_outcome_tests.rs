@@ -10,7 +10,7 @@ use optimus_core::{
 use super::*;
 use crate::{
     decide_outcome::{Facts, HandlerEnd, decide},
-    run_part::{Part, Run},
+    run_part::Part,
     test_worker::first_facts,
 };
 
@@ -40,7 +40,7 @@ fn attempt(failures: u32, part: Part) -> Arc<Attempt> {
 
 /// A run whose calls have failed so often.
 pub(crate) fn run_of(leader: u32, others: &[u32]) -> (Arc<Attempt>, Vec<Arc<Attempt>>) {
-    let leader = attempt(leader, Part::Leads(Box::new(Run::new(10))));
+    let leader = attempt(leader, Part::leads(10));
     let others: Vec<Arc<Attempt>> =
         others.iter().map(|failures| attempt(*failures, Part::after(&leader))).collect();
     leader.add_followers(others.clone()).expect("the run has not ended");
@@ -124,13 +124,13 @@ fn the_handler_is_asked_to_stop_once_all_calls_are_cancelled() {
 
 #[test]
 fn a_leader_that_is_cancelled_while_its_calls_arrive_waits_for_them() {
-    let leader = attempt(0, Part::Leads(Box::new(Run::new(10))));
+    let leader = attempt(0, Part::leads(10));
     leader.cancel();
     assert!(leader.stopped().is_none());
     leader.add_followers(vec![attempt(0, Part::after(&leader))]).unwrap();
     leader.complete_run();
     assert!(leader.stopped().is_none(), "the other call was not cancelled");
-    let alone = attempt(0, Part::Leads(Box::new(Run::new(10))));
+    let alone = attempt(0, Part::leads(10));
     alone.cancel();
     alone.complete_run();
     assert!(alone.stopped().is_some());
@@ -138,7 +138,7 @@ fn a_leader_that_is_cancelled_while_its_calls_arrive_waits_for_them() {
 
 #[test]
 fn a_call_that_comes_after_the_end_of_its_run_is_not_added() {
-    let leader = attempt(0, Part::Leads(Box::new(Run::new(10))));
+    let leader = attempt(0, Part::leads(10));
     assert!(leader.settle());
     let late = leader.add_followers(vec![attempt(0, Part::after(&leader))]).unwrap_err();
     assert_eq!((late.len(), leader.followers().len()), (1, 0));

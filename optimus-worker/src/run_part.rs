@@ -39,7 +39,7 @@ struct State {
 }
 
 impl Run {
-    pub(crate) fn new(most: usize) -> Self {
+    fn new(most: usize) -> Self {
         Self { most, state: Mutex::default(), is_cancelled: AtomicBool::new(false) }
     }
 
@@ -49,6 +49,11 @@ impl Run {
 }
 
 impl Part {
+    /// Returns the part of an attempt that leads a run of up to this many calls.
+    pub(crate) fn leads(most: usize) -> Self {
+        Self::Leads(Box::new(Run::new(most)))
+    }
+
     /// Returns the part of a call that follows this attempt.
     pub(crate) fn after(leader: &Arc<Attempt>) -> Self {
         let (leader, is_cancelled) = (Arc::downgrade(leader), AtomicBool::new(false));

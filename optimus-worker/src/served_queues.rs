@@ -1,7 +1,7 @@
 //! The queues that a worker serves: [`Queues`].
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     ops::Deref,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -14,7 +14,7 @@ use crate::served_queue::Served;
 #[derive(Debug)]
 pub(crate) struct Queues {
     served: Vec<Served>,
-    places: HashMap<QueueName, usize>,
+    places: BTreeMap<QueueName, usize>,
     /// The number of workers of the queue with the most workers.
     peers: AtomicUsize,
 }

@@ -32,14 +32,15 @@ fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
     harness(&program, &args).map(|()| true)
 }
 
-/// Runs a short version of every measurement. Each task must run exactly once, and Redis must not
-/// do more work than before.
+/// Runs a short version of every measurement, and counts instructions if valgrind is installed. Each
+/// task must run exactly once, and Redis, a client and a worker must not do more work than before.
 ///
 /// # Errors
 ///
-/// When a task does not run exactly once, or Redis does more work.
+/// When a task does not run exactly once, or needs more work.
 pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
-    harness(redis_server, &["--quick".to_owned()])
+    harness(redis_server, &["--quick".to_owned()])?;
+    harness(redis_server, &["--quick", "--only", "instructions"].map(str::to_owned))
 }
 
 fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {

@@ -97,7 +97,10 @@ impl Broker {
         seq: u64,
         want: usize,
     ) -> ScriptCall {
-        self.call(&scripts::CLAIM, queue, worker.as_str()).arg(worker).arg(seq).arg(want)
+        self.call(&scripts::CLAIM, queue, worker.as_str())
+            .text(worker.as_str())
+            .number(seq)
+            .number(want)
     }
 
     /// Returns the call that claims one task for a worker that holds no other task in any queue,

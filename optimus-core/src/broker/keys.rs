@@ -115,7 +115,7 @@ pub struct Keys {
 impl Keys {
     /// Returns the keys of `queue` in `namespace`.
     pub fn new(namespace: &str, queue: &QueueName) -> Self {
-        Self { base: format!("{{{namespace}:{queue}:0}}:") }
+        Self { base: ["{", namespace, ":", queue.as_str(), ":0}:"].concat() }
     }
 
     /// Returns the prefix of all these keys.

@@ -231,7 +231,7 @@ impl Broker {
     /// Makes the call of a script, with the time as its first argument if the script's header
     /// requires it.
     fn call(&self, script: &'static Script, queue: &QueueName, owner: &str) -> ScriptCall {
-        ScriptCall::new(script, &self.keys(queue), owner).arg(&self.now)
+        ScriptCall::new(script, &self.keys(queue), owner).text(&self.now)
     }
 
     /// Runs one call.

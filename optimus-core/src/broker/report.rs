@@ -1,15 +1,10 @@
 //! `complete`, `fail`, `release`: how attempts end.
 
-use std::{
-    borrow::Borrow,
-    collections::{HashMap, HashSet},
-    io::Write as _,
-    time::Duration,
-};
+use std::{borrow::Borrow, collections::HashMap, time::Duration};
 
 use super::{
-    Broker, BrokerError, Reply, ScriptCall, keys::Keys, member_words::member_words, scripts,
-    submit::lane_words,
+    Broker, BrokerError, Reply, ScriptCall, keys::Keys, member_words::member_words,
+    script_call::write_number, scripts, submit::lane_words,
 };
 use crate::{
     gate::ShutScope,
@@ -79,10 +74,19 @@ impl Completion {
 
     /// Writes the attempt's entry in the list of the last successes.
     fn write_summary(&self, bytes: &mut Vec<u8>) {
-        let Self { lease, task, attempt, ended_ms, .. } = self;
+        let Self { lease, task, attempt, ended_ms, took, .. } = self;
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         bytes.extend_from_slice(&lease.id.stored_bytes());
-        let (ms, worker) = (self.took.as_millis(), &lease.worker);
-        write!(bytes, " {ended_ms} {task} {attempt} {ms} {worker}").expect("a Vec grows");
+        bytes.push(b' ');
+        write_number(bytes, *ended_ms);
+        bytes.push(b' ');
+        bytes.extend_from_slice(task.as_bytes());
+        bytes.push(b' ');
+        write_number(bytes, *attempt);
+        bytes.push(b' ');
+        write_number(bytes, took_ms);
+        bytes.push(b' ');
+        bytes.extend_from_slice(lease.worker.as_str().as_bytes());
     }
 }
 
@@ -170,8 +174,8 @@ impl Broker {
             && done.iter().map(Borrow::borrow).all(|d| d.lane.is_none() && d.member.is_none());
         let key_count =
             if is_plain_but_for_lanes { PLAIN_KEYS } else { scripts::COMPLETE.keys.len() };
-        let mut call =
-            ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str()).arg(&self.now);
+        let mut call = ScriptCall::short(&scripts::COMPLETE, key_count, &keys, worker.as_str())
+            .text(&self.now);
         let is_short = is_plain || is_plain_but_for_lanes && is_one_in_a_narrow_lane(done);
         let rest = if is_short { Rest::Columns } else { Rest::ColumnsAndExtras };
         push_leases(&mut call, done.iter().map(|d| &d.borrow().lease), rest);
@@ -285,14 +289,14 @@ fn push_leases<'a>(
             _ => runs.push((lease.token, 1)),
         }
     }
-    let repeats = !all_differ(&leases.clone().map(|lease| &lease.id));
+    let repeats = !all_differ(leases.clone().map(|lease| &lease.id));
     if let (Rest::Columns, [(token, _)], false) = (rest, &runs[..], repeats) {
-        call.push(token);
+        call.push_token(*token);
     } else {
         call.push(format_args!("{}{}", if repeats { "=" } else { "" }, runs.len()));
         for (token, length) in runs {
-            call.push(token);
-            call.push(length);
+            call.push_token(token);
+            call.push_number(length);
         }
     }
     for lease in leases {
@@ -300,10 +304,12 @@ fn push_leases<'a>(
     }
 }
 
-/// Returns whether no id is there twice. Usually they are in the order of their birth.
-fn all_differ<'a>(ids: &(impl Iterator<Item = &'a TaskId> + Clone)) -> bool {
-    let mut seen = HashSet::new();
-    ids.clone().is_sorted_by(|one, next| one < next) || ids.clone().all(|id| seen.insert(id))
+/// Returns whether no id is there twice. All are of one queue. They are almost in order, because
+/// attempts begin in the order of their ids, and to sort such a list takes much less than a set.
+fn all_differ<'a>(ids: impl Iterator<Item = &'a TaskId>) -> bool {
+    let mut ids: Vec<u128> = ids.map(|id| id.uuid().as_u128()).collect();
+    ids.sort_unstable();
+    ids.is_sorted_by(|one, next| one < next)
 }
 
 /// Pushes the number of extras, the extras, and the results.

@@ -124,18 +124,18 @@ impl Broker {
         let ids_have_time = batch.tasks.iter().all(|task| task.id_has_submit_time(here_ms));
         let key_count = if has_few_keys { PLAIN_KEYS } else { scripts::SUBMIT.keys.len() };
         let mut call = ScriptCall::short(&scripts::SUBMIT, key_count, &keys, batch.client)
-            .arg(&self.now)
-            .arg(batch.number)
-            .arg(batch.number % LEDGER_SLOTS);
+            .text(&self.now)
+            .number(batch.number)
+            .number(batch.number % LEDGER_SLOTS);
         if ids_have_time {
-            call.push(here_ms);
+            call.push_number(here_ms);
         } else {
-            call.push("");
+            call.push_bytes(b"");
         }
         if is_plain {
-            call.push("");
+            call.push_bytes(b"");
         } else {
-            call.push(batch.tasks.len());
+            call.push_number(batch.tasks.len());
         }
         let bytes: usize = batch.tasks.iter().map(Submission::bytes).sum();
         call.reserve(2 * batch.tasks.len(), bytes + batch.tasks.len() * RECORD_BYTES);

@@ -12,7 +12,7 @@ use crate::{
     flow::Stage,
     id::TaskId,
     record::TaskRecord,
-    submission::Submission,
+    submission::{Fields, Submission},
 };
 
 /// At most this many tasks are read to find out whether the members of a batch wait for themselves.
@@ -73,7 +73,8 @@ impl LaterSteps {
         let (mut awaited, mut seen) = (Vec::new(), BTreeSet::new());
         for stage in members.iter().flatten() {
             let Stage::Task(step) = stage else { continue };
-            let Ok(Submission { task, after, .. }) = &step.made else { continue };
+            let Ok(submission) = &step.made else { continue };
+            let Fields { task, after, .. } = &**submission;
             self.check(task, after.as_ref())?;
             for one in after.iter().flat_map(|after| &after.prerequisites) {
                 if seen.len() < WALK_MAX && seen.insert(one.reference()) {

@@ -1,7 +1,7 @@
 //! Tasks that were submitted together, and whose handles share their ids: [`Siblings`].
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -77,7 +77,7 @@ impl Drop for Place {
 
 /// Groups tasks in the order of their submit.
 #[derive(Default)]
-pub(super) struct Grouping(HashMap<QueueName, (Arc<Siblings>, Vec<Sibling>)>);
+pub(super) struct Grouping(BTreeMap<QueueName, (Arc<Siblings>, Vec<Sibling>)>);
 
 impl Grouping {
     /// Returns the place of the next task.
@@ -98,7 +98,7 @@ impl Grouping {
 
 impl Drop for Grouping {
     fn drop(&mut self) {
-        for (_, (siblings, tasks)) in self.0.drain() {
+        for (siblings, tasks) in std::mem::take(&mut self.0).into_values() {
             close(&siblings, tasks);
         }
     }

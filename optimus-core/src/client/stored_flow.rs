@@ -115,7 +115,7 @@ fn read(mut stages: Vec<Stage<'_>>) -> Result<StoredFlow, Error> {
                 step.task
             )));
         }
-        steps.push(*step);
+        steps.push(step);
     }
     Ok(StoredFlow { steps, policies })
 }

@@ -7,7 +7,12 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{Error, broker::Receipt, id::QueueName, submission::Submission};
+use crate::{
+    Error,
+    broker::Receipt,
+    id::QueueName,
+    submission::{Fields, Submission},
+};
 
 const CALL_TASKS_MAX: usize = 1000;
 const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -110,7 +115,9 @@ impl Request {
                 Ok(receipts) => {
                     let answers = receipts.by_ref().take(count);
                     answers
-                        .map(|(receipt, Submission { task, may_exist, returns_nothing, .. })| {
+                        .map(|(receipt, submission)| {
+                            let Fields { task, may_exist, returns_nothing, .. } =
+                                submission.into_fields();
                             if let Receipt::WaitsForItself(path) = receipt {
                                 let what = format!("task {task:?}");
                                 return Err(Error::waits_for_itself(what, path, NOT_SUBMITTED));

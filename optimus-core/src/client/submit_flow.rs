@@ -103,7 +103,7 @@ impl Client {
 
 /// A stage with its id, which knows what it waits for.
 pub(super) enum Link<'a> {
-    Task(Box<Submission>),
+    Task(Submission),
     Group { calls: GroupCalls<'a>, id: TaskId, former: Option<TaskId> },
 }
 
@@ -162,7 +162,7 @@ pub(super) fn link<'a>(
                 if !submission.may_exist {
                     submission.id = TaskId::new(submission.id.queue().clone());
                 }
-                Link::Task(Box::new(submission))
+                Link::Task(submission)
             }
             Stage::Group(mut calls) => {
                 // A group without members ends at once, so the step after it waits for the others.
@@ -276,7 +276,7 @@ impl<'a> Store<'a> {
                     if place == 0 && !can_go_along(&submission, &tasks) {
                         self.steps(&mut tasks, &mut handles).await?;
                     }
-                    tasks.push(*submission);
+                    tasks.push(submission);
                 }
                 Link::Group { calls, id, former } => {
                     self.steps(&mut tasks, &mut handles).await?;
@@ -302,7 +302,10 @@ impl<'a> Store<'a> {
         handles: &mut Vec<StepHandle>,
     ) -> Result<(), Error> {
         let trace = self.repeats.then_some(Trace::Outcome);
-        let tasks = tasks.drain(..).map(|task| Submission { trace, ..task });
+        let tasks = tasks.drain(..).map(|mut task| {
+            task.trace = trace;
+            task
+        });
         let (stored, problem) = self.tasks(tasks).await;
         // What an earlier submit has stored is not removed.
         let is_new = |(_, answer): &&(TaskId, Answer)| answer.receipt == Receipt::Created;

@@ -160,7 +160,7 @@ impl Store<'_> {
                         rules.enlist(&mut submission, index);
                         submission.trace = Some(Trace::Member { born });
                     }
-                    steps.push(*submission);
+                    steps.push(submission);
                 }
                 Link::Group { calls, id, former } => {
                     let ended = Box::pin(self.members(calls, &id, former.as_ref())).await?;

@@ -1,12 +1,12 @@
 //! The background task that sends submits. Concurrent submits share calls, and calls whose answer
 //! was lost are sent again.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
@@ -74,8 +74,7 @@ impl Submitter {
         let sender = Sender {
             delivery: Delivery { broker, confirmer },
             client: client.clone(),
-            queues: HashMap::new(),
-            keep_at: Instant::now() + KEEP_EVERY,
+            queues: BTreeMap::new(),
         };
         tokio::spawn(sender.carry(inbox));
         let room = Arc::new(Semaphore::new(ROOM_BYTES));
@@ -161,9 +160,8 @@ impl Expected {
 struct Sender {
     delivery: Delivery,
     client: Arc<str>,
-    queues: HashMap<QueueName, Ledger>,
-    /// When to keep the ledgers again.
-    keep_at: Instant,
+    /// In order, so that a run can be repeated exactly.
+    queues: BTreeMap<QueueName, Ledger>,
 }
 
 /// A request with its place in the ledger.
@@ -183,6 +181,9 @@ impl Sender {
         let calls_max = if self.delivery.confirmer.is_some() { CALLS_MAX } else { CALLS_IN_FLIGHT };
         let mut asks = Asks::new(self.delivery.broker.clone());
         let (mut in_flight, mut keeping) = (FuturesUnordered::new(), FuturesUnordered::new());
+        // When to keep the ledgers again. One timer for all rounds: a new one takes 600
+        // instructions.
+        let mut keep_at = pin!(sleep_until(Instant::now() + KEEP_EVERY));
         while open || !waiting.is_empty() || !in_flight.is_empty() {
             while in_flight.len() < calls_max
                 && let Some(request) = waiting.next(|queue| self.is_idle(queue))
@@ -208,14 +209,15 @@ impl Sender {
                     open = count > 0;
                     round.drain(..).for_each(|caller_batch| waiting.add(caller_batch));
                 }
-                () = tokio::time::sleep_until(waiting.deadline()), if !waiting.is_empty() => {
+                () = sleep_until(waiting.deadline()), if !waiting.is_empty() => {
                     waiting.refuse_late(&out_of_time());
                 }
                 () = asks.carry(), if !asks.is_empty() => {}
                 Some(is_kept) = keeping.next(), if !keeping.is_empty() => {
-                    self.keep_at = Instant::now() + if is_kept { KEEP_EVERY } else { KEEP_AGAIN };
+                    let wait = if is_kept { KEEP_EVERY } else { KEEP_AGAIN };
+                    keep_at.as_mut().reset(Instant::now() + wait);
                 }
-                () = tokio::time::sleep_until(self.keep_at),
+                () = keep_at.as_mut(),
                     if open && keeping.is_empty() && !self.queues.is_empty() =>
                 {
                     keeping.push(Box::pin(self.keep()));
@@ -230,8 +232,7 @@ impl Sender {
     /// needed.
     async fn leave(self) {
         let settled = self.queues.into_iter().filter(|(_, ledger)| ledger.may_go());
-        let mut queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
-        queues.sort();
+        let queues: Vec<QueueName> = settled.map(|(queue, _)| queue).collect();
         let leaving = self.delivery.broker.leave_ledgers(&queues, &self.client);
         if let Ok(Err(problem)) = timeout(LEAVE_WITHIN, leaving).await {
             let log = self.delivery.broker.log();
@@ -272,9 +273,7 @@ impl Sender {
 
     /// Keeps the ledgers while the client lives; returns whether that succeeded.
     fn keep(&self) -> impl Future<Output = bool> + use<> {
-        let mut queues: Vec<QueueName> = self.queues.keys().cloned().collect();
-        // Sorted, so that a run can be repeated exactly.
-        queues.sort();
+        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         let (broker, client) = (self.delivery.broker.clone(), self.client.clone());
         async move { broker.keep_ledgers(&queues, &client).await.is_ok() }
     }
