@@ -1,13 +1,17 @@
 //! A row that a source has found, and its task: [`Found`].
 
-use std::fmt;
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Error,
     call::Call,
     call_submit::Submit as _,
+    guarded_drop::{discard, panic_text},
     page::{PageFacts, Stamp},
     parameter::Arguments,
     source_row::{SOURCE_HEADER, row_header},
@@ -44,11 +48,21 @@ impl<K: fmt::Debug> fmt::Debug for Found<K> {
     }
 }
 
+/// The rows of a page without the type of their keys.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct FoundPage {
+    pub rows: Vec<FoundRow>,
+    /// The last key that the next page can begin after, as JSON; `None` if there is none, so that
+    /// the pass can't go on.
+    pub last: Option<String>,
+}
+
 /// A row without the type of its key.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FoundRow {
-    /// The key as JSON.
+    /// The key as JSON; empty if it has none.
     pub key: String,
     pub task: RowTask,
 }
@@ -104,18 +118,17 @@ impl<K> Found<K> {
     }
 }
 
-/// Returns the rows of a page without their types. This runs user code, which encodes arguments.
+/// Returns the rows of a page without their types. This runs user code, which encodes keys and
+/// arguments. A row that can't be submitted is refused alone, because a row is data.
 ///
 /// # Errors
-/// [`Error::is_invalid`] for too many rows, a key that is no short JSON, and a page that does not
-/// go on.
+/// [`Error::is_invalid`] for too many rows, and a page that does not go on.
 #[doc(hidden)]
-pub fn found_rows<K: Serialize>(
+pub fn found_rows<K: Serialize + DeserializeOwned>(
     found: Vec<Found<K>>,
     facts: &PageFacts,
-) -> Result<Vec<FoundRow>, Error> {
-    let source = facts.stamp.source;
-    let refuse = |what: String| Err(Error::invalid(format!("source {source:?}: {what}")));
+) -> Result<FoundPage, Error> {
+    let refuse = |what: String| Err(refusal(facts, &what));
     if found.len() > usize::try_from(facts.limit).unwrap_or(usize::MAX) {
         return refuse(format!(
             "it returned {} rows; read at most `page.limit()` of them, which is {}",
@@ -123,42 +136,87 @@ pub fn found_rows<K: Serialize>(
             facts.limit
         ));
     }
-    let mut rows = Vec::with_capacity(found.len());
-    for Found { key, failures, make } in found {
-        let key = serde_json::to_string(&key)
-            .map_err(|problem| Error::invalid(format!("source {source:?}: a key: {problem}")))?;
-        if key.len() > KEY_BYTES_MAX {
-            return refuse(format!(
-                "a key takes {} bytes as JSON; the limit is {KEY_BYTES_MAX}; use the primary key",
-                key.len()
-            ));
-        }
-        let (stamp, tier) = (&facts.stamp, facts.tier);
-        let task = match make {
-            None => RowTask::None,
-            Some(_) if stamp.attempts.is_some_and(|most| failures >= most) => RowTask::GivenUp,
-            Some(_) if !(tier.least..=tier.most).contains(&failures) => RowTask::OtherTier,
-            Some(make) => match make(stamp, &name(facts, &key, failures)) {
-                Ok(submission) => RowTask::Submit(Box::new(submission)),
-                Err(problem) => RowTask::Refused(problem),
-            },
-        };
-        rows.push(FoundRow { key, task });
-    }
-    if rows.last().is_some_and(|row| facts.after.as_ref() == Some(&row.key)) {
+    let rows: Vec<FoundRow> = found.into_iter().map(|found| row(found, facts)).collect();
+    let last = rows.iter().rev().find(|row| read_key::<K>(&row.key).is_ok());
+    let last = last.map(|row| row.key.clone());
+    if last.is_some() && last == facts.after {
         return refuse(
             "the page ends where the page before ended: read only rows whose key is above \
              `page.after()`, in the order of the key"
                 .to_owned(),
         );
     }
-    Ok(rows)
+    Ok(FoundPage { rows, last })
 }
 
+/// Reads a key that was stored. The decoder is user code.
+pub(crate) fn read_key<K: DeserializeOwned>(json: &str) -> Result<K, String> {
+    let read = guarded(|| serde_json::from_str(json));
+    read.and_then(|read| read.map_err(|problem| problem.to_string()))
+}
+
+fn row<K: Serialize>(found: Found<K>, facts: &PageFacts) -> FoundRow {
+    let Found { key, failures, make } = found;
+    let json = guarded(|| serde_json::to_string(&key));
+    let json = json.and_then(|json| json.map_err(|problem| problem.to_string()));
+    discard(key);
+    let json = match json {
+        Ok(json) => json,
+        Err(problem) => {
+            discard(make);
+            let problem = refusal(facts, &format!("a key can't be written as JSON: {problem}"));
+            return FoundRow { key: String::new(), task: RowTask::Refused(problem) };
+        }
+    };
+    let task = make.map_or(RowTask::None, |make| task(make, facts, &json, failures));
+    FoundRow { key: json, task }
+}
+
+fn task(make: MakeTask, facts: &PageFacts, key: &str, failures: u32) -> RowTask {
+    let (stamp, tier) = (&facts.stamp, facts.tier);
+    let without = if stamp.attempts.is_some_and(|most| failures >= most) {
+        RowTask::GivenUp
+    } else if !(tier.least..=tier.most).contains(&failures) {
+        RowTask::OtherTier
+    } else if key.len() > KEY_BYTES_MAX {
+        RowTask::Refused(refusal(
+            facts,
+            &format!(
+                "a key takes {} bytes as JSON; the limit is {KEY_BYTES_MAX}; use the primary key",
+                key.len()
+            ),
+        ))
+    } else {
+        return match guarded(|| make(stamp, &name(facts, key, failures))) {
+            Ok(Ok(submission)) => RowTask::Submit(Box::new(submission)),
+            Ok(Err(problem)) => RowTask::Refused(problem),
+            Err(panic) => RowTask::Refused(refusal(facts, &format!("the call of a row: {panic}"))),
+        };
+    };
+    discard(make);
+    without
+}
+
+fn refusal(facts: &PageFacts, what: &str) -> Error {
+    Error::invalid(format!("source {:?}: {what}", facts.stamp.source))
+}
+
+/// Returns the result of user code, or the text of its panic.
+fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
+        let text = panic_text(&*panic);
+        discard(panic);
+        format!("it panicked: {text}")
+    })
+}
+
+/// Joins source, table and key. The name of a source has no slash, and that of a table has none
+/// here, so no two rows have the same biz id.
 fn name(facts: &PageFacts, key: &str, failures: u32) -> RowName {
     let text = serde_json::from_str::<String>(key).unwrap_or_else(|_| key.to_owned());
     let table = facts.table.as_deref();
-    let biz_id = [Some(facts.stamp.source), table, Some(&text)].into_iter().flatten();
+    let escaped = table.map(|table| table.replace('%', "%25").replace('/', "%2F"));
+    let biz_id = [Some(facts.stamp.source), escaped.as_deref(), Some(&text)].into_iter().flatten();
     RowName {
         biz_id: biz_id.collect::<Vec<_>>().join("/"),
         header: row_header(&facts.stamp, (table, key), failures),

@@ -220,7 +220,7 @@ pub use self::{
     client::{Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
     credentials::AskCredentials,
     first_step::{Begins, First},
-    found::{FoundRow, NOTE_WITHIN, RowTask, found_rows},
+    found::{FoundPage, FoundRow, NOTE_WITHIN, RowTask, found_rows},
     gate::ShutScope,
     group::MemberResult,
     group_list::{ListError, list_members, takes_list},

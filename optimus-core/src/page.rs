@@ -1,10 +1,14 @@
 //! One page of a source, as the function that reads it sees it: [`Page`].
 
-use std::{fmt, ops::RangeInclusive, sync::Arc};
+use std::{
+    fmt,
+    ops::RangeInclusive,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{control_words::BoxError, shard::Shard, source::Tier};
+use crate::{found::read_key, shard::Shard, source::Tier};
 
 /// One page of a pass over a table: which rows a source reads next. `K` is the type of their keys.
 ///
@@ -28,6 +32,8 @@ pub struct PageFacts {
     pub tier: Tier,
     /// The key after which the page begins, as JSON.
     pub after: Option<String>,
+    /// Why that key could not be read. The page is the first one of a pass then.
+    pub unread: OnceLock<String>,
     pub limit: u32,
     /// What the tasks of the page need to know.
     pub stamp: Stamp,
@@ -59,20 +65,16 @@ impl<K> fmt::Debug for Page<K> {
 }
 
 impl<K: Serialize + DeserializeOwned> Page<K> {
-    /// Makes a page for a worker.
-    ///
-    /// # Errors
-    /// The stored key is none of this type.
+    /// Makes a page for a worker. The stored key may be of another type, because a deploy has
+    /// changed that of the table. Then the pass begins again.
     #[doc(hidden)]
-    pub fn of(facts: Arc<PageFacts>) -> Result<Self, BoxError> {
-        let after = facts.after.as_deref().map(serde_json::from_str).transpose();
-        let after = after.map_err(|problem| {
-            format!(
-                "the key {:?} of the page before is no key of this type: {problem}",
-                facts.after
-            )
-        })?;
-        Ok(Self { facts, after })
+    pub fn of(facts: Arc<PageFacts>) -> Self {
+        let read = facts.after.as_deref().map(read_key).transpose();
+        let after = read.unwrap_or_else(|problem| {
+            facts.unread.get_or_init(|| problem);
+            None
+        });
+        Self { facts, after }
     }
 
     /// Makes the page after a key of a table that is one slice, without a worker and without Redis,
@@ -85,6 +87,7 @@ impl<K: Serialize + DeserializeOwned> Page<K> {
             slice: (0, 1),
             tier: Tier { least: 0, most: u32::MAX, every: std::time::Duration::from_secs(1) },
             after: text,
+            unread: OnceLock::new(),
             limit,
             stamp: Stamp {
                 source: "local",

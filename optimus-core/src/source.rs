@@ -7,7 +7,7 @@ use crate::{
     archive::Archive,
     control_words::BoxError,
     data::DataKey,
-    found::FoundRow,
+    found::FoundPage,
     id::validate_name,
     page::PageFacts,
     roster::POSTS_MAX,
@@ -58,7 +58,7 @@ pub struct SourceOptions {
 }
 
 /// A page that is being read.
-pub type RunningScan = Pin<Box<dyn Future<Output = Result<Vec<FoundRow>, BoxError>> + Send>>;
+pub type RunningScan = Pin<Box<dyn Future<Output = Result<FoundPage, BoxError>> + Send>>;
 /// A check whether a row still needs its task.
 pub type RunningCheck = Pin<Box<dyn Future<Output = Result<Standing, BoxError>> + Send>>;
 /// A function that stores the failure of a row.

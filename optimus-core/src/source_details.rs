@@ -62,8 +62,10 @@ pub struct SliceScans {
     pub known: u64,
     /// How often a row was read that has failed too often.
     pub given_up: u64,
-    /// How many tasks could not be submitted.
+    /// How often a row was read whose task could not be submitted.
     pub refused: u64,
+    /// The key of the row that was refused last, and why; empty if the last passes refused none.
+    pub refusal: String,
     /// How many rows were archived.
     pub archived: u64,
     /// How many pages have failed.

@@ -21,7 +21,7 @@ const OPTIONS: SourceOptions = SourceOptions {
 };
 
 fn of(name: &'static str, options: SourceOptions, tables: fn() -> Vec<String>) -> Source {
-    let scan = |_| Ok(Box::pin(std::future::ready(Ok(Vec::new()))) as RunningScan);
+    let scan = |_| Ok(Box::pin(std::future::ready(Ok(FoundPage::default()))) as RunningScan);
     let parts =
         SourceParts { tables, data: Vec::new, scan, before: None, on_failure: None, archive: None };
     Source::new((name, "here"), options, parts)

@@ -54,6 +54,7 @@ mod process;
 mod quarantine;
 mod reaper;
 mod reconcile;
+mod refused_rows;
 mod refused_wait;
 mod rejected_beats;
 mod relay;

@@ -124,6 +124,12 @@ impl Plan {
         }
     }
 
+    /// Lets the pass over a table begin again.
+    pub(crate) fn begin_again(&mut self, at: usize, now: Duration) {
+        let item = &mut self.items[at];
+        (item.after, item.again, item.began_at) = (None, false, now);
+    }
+
     /// Notes the end of a page.
     pub(crate) fn ended(&mut self, at: usize, now: Duration, end: PageEnd) {
         let every = self.every(self.items[at].kind);
@@ -172,10 +178,11 @@ impl Plan {
         let (mut stored, mut bytes) = (Vec::new(), 0);
         for item in &self.items {
             let Some((cursor, size)) = self.cursor(item, tables) else { continue };
-            bytes += size;
-            if bytes > most {
-                break;
+            // A cursor that is too long leaves room for the others.
+            if bytes + size > most {
+                continue;
             }
+            bytes += size;
             stored.push(cursor);
         }
         serde_json::to_string(&(parts, stored)).expect("texts and numbers")

@@ -143,6 +143,28 @@ fn a_request_to_scan_in_the_middle_of_a_pass_begins_another_pass_after_it() {
 }
 
 #[test]
+fn a_pass_that_begins_again_forgets_its_key() {
+    let mut plan = Plan::new(&cells(1, 0, 1).0, SourceOptions { tiers: &TIERS[..1], ..OPTIONS });
+    read(&mut plan, S, rows("7"));
+    plan.begin(0, 2 * S);
+    plan.begin_again(0, 2 * S);
+    plan.ended(0, 2 * S, PageEnd::Failed(S));
+    assert_eq!((plan.item(0).after.as_ref(), plan.next(3 * S)), (None, Some(0)));
+    read(&mut plan, 3 * S, rows("\"a\""));
+    read(&mut plan, 3 * S, PageEnd::Empty);
+    assert_eq!(plan.rest(3 * S), Some(3 * S), "a pass begins 3 s after the one before");
+}
+
+#[test]
+fn a_key_that_is_too_long_to_be_stored_leaves_room_for_others() {
+    let tables = ["a".to_owned(), "b".to_owned()];
+    let mut plan = plan(2);
+    read(&mut plan, S, rows(&"x".repeat(1_000)));
+    read(&mut plan, 2 * S, rows("7"));
+    assert_eq!(plan.cursors(&tables, 1, 1_000), r#"[1,[["b",0,0,"7"]]]"#);
+}
+
+#[test]
 fn a_pass_goes_on_where_it_was_stored() {
     let tables = ["a".to_owned(), "b".to_owned()];
     let mut one = plan(2);

@@ -4,7 +4,6 @@
 //! It is a layer, so its calls of user code are isolated as those of handlers.
 
 use std::{
-    any::Any,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -12,21 +11,24 @@ use std::{
 
 use futures_util::FutureExt;
 use optimus_core::{
-    BoxError, Cancel, Chain, Context, Control, Done, End, Fatal, Layer, NOTE_WITHIN, Next, Outcome,
+    BoxError, Cancel, Context, Control, Done, End, Fatal, Layer, NOTE_WITHIN, Next, Outcome,
     RowFacts, SOURCE_HEADER, Standing, log::Log, log_event,
 };
 use tokio::time::timeout;
 
 use crate::{
+    decide_outcome,
     source_desk::{Attempted, SourceDesk},
     source_registry::Sources,
-    user_code::{discard, panic_text},
+    user_code::{discard, guarded, panic_text},
 };
 
 /// The part of the time to store a failure that is left to report it.
 const REPORT_WITHIN: Duration = Duration::from_secs(1);
 /// The longest text of an error that a source is given.
 const ERROR_CHARS_MAX: usize = 4 * 1024;
+/// The longest time of `before`, and the part of the handler's time that it may take.
+const CHECK_WITHIN: (Duration, u32) = (Duration::from_secs(10), 2);
 
 /// The hooks of sources around attempts.
 pub(crate) struct SourceLayer {
@@ -37,6 +39,10 @@ pub(crate) struct SourceLayer {
 /// What the attempt of a row has come to, for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
+    /// The row is being checked. Its handler has not begun, so it has not failed.
+    Checked,
+    /// The handler may begin.
+    Due,
     /// The row needs no task any more.
     NotDue,
     /// The failure is stored, or can't be.
@@ -54,17 +60,17 @@ impl Layer for SourceLayer {
             return next.run().await;
         }
         let time = handler_time(&row);
-        let handler = AssertUnwindSafe(next.run()).catch_unwind();
-        let problem: BoxError = match timeout(time, handler).await {
-            Ok(Ok(Ok(done))) => return Ok(done),
-            Ok(Ok(Err(problem))) => problem,
-            Ok(Err(panic)) => text_of(panic).into(),
-            Err(_) => format!("the handler did not return within {time:.0?}").into(),
+        let problem = match within(time, next.run()).await {
+            Ok(done) => return Ok(done),
+            Err(Failed::Error(problem)) => problem,
+            Err(Failed::Panic(text)) => text.into(),
+            Err(Failed::Late) => format!("the handler did not return within {time:.0?}").into(),
         };
-        if matches!(Control::of(&*problem), Control::Snooze(_) | Control::Cancel) {
+        let control = guarded(|| Control::of(&*problem)).unwrap_or(Control::Fail);
+        if matches!(control, Control::Snooze(_) | Control::Cancel) {
             return Err(problem);
         }
-        Err(self.failed(desk, row, problem).await)
+        Err(self.failed(desk, row, problem, control).await)
     }
 
     async fn ended(&self, ctx: &Context, end: &End) {
@@ -73,7 +79,10 @@ impl Layer for SourceLayer {
         let failed = match (&end.outcome, mark) {
             (Outcome::Success, _) => return desk.count(Attempted::Succeeded).await,
             (_, Some(Mark::Failed)) => return desk.count(Attempted::Failed).await,
-            (Outcome::Retry { error, .. } | Outcome::Dead(error), None) => error,
+            (Outcome::Retry { .. } | Outcome::Dead(_), Some(Mark::Checked)) => {
+                return desk.count(Attempted::Failed).await;
+            }
+            (Outcome::Retry { error, .. } | Outcome::Dead(error), None | Some(Mark::Due)) => error,
             // The row was not due, or its attempt has not failed.
             _ => return,
         };
@@ -91,15 +100,18 @@ impl SourceLayer {
         self.sources.get(ctx.header(SOURCE_HEADER.0)?)
     }
 
-    /// Asks whether the row still needs its task.
+    /// Asks whether the row still needs its task. `before` may take a part of the handler's time.
     async fn check(&self, desk: &SourceDesk, row: &mut RowFacts) -> Result<(), BoxError> {
         let Some(before) = desk.source().parts().before else { return Ok(()) };
-        let checked = async { before(row.clone())?.await };
-        let standing = match AssertUnwindSafe(checked).catch_unwind().await {
-            Ok(Ok(standing)) => standing,
-            Ok(Err(problem)) => return Err(self.unchecked(desk, row, &problem.to_string())),
-            Err(panic) => return Err(self.unchecked(desk, row, &text_of(panic))),
+        row.ctx.insert(Mark::Checked);
+        let (longest, part) = CHECK_WITHIN;
+        let time = longest.min(handler_time(row) / part);
+        let facts = row.clone();
+        let standing = match within(time, async move { before(facts)?.await }).await {
+            Ok(standing) => standing,
+            Err(failed) => return Err(self.unchecked(desk, row, &failed.text(time))),
         };
+        row.ctx.insert(Mark::Due);
         if let Standing::Failed(failures) = standing {
             row.failures = failures;
         }
@@ -122,15 +134,22 @@ impl SourceLayer {
 
     /// Stores the failure of a row. Returns what the task ends with: it is cancelled if a later
     /// page finds the row again, and dead if it has failed too often.
-    async fn failed(&self, desk: &SourceDesk, mut row: RowFacts, problem: BoxError) -> BoxError {
-        let is_fatal = Control::of(&*problem) == Control::Fatal;
+    async fn failed(
+        &self,
+        desk: &SourceDesk,
+        mut row: RowFacts,
+        problem: BoxError,
+        control: Control,
+    ) -> BoxError {
+        let is_fatal = control == Control::Fatal;
         let is_last = row.is_last() || is_fatal;
-        let error = short(&Chain(&*problem).to_string());
+        let error = short(&decide_outcome::text(&*problem));
         row.error = Some(error.clone());
-        let ctx = row.ctx.clone();
-        let (source, key, failures) = (desk.source().name(), row.key.clone(), row.failures + 1);
+        let (source, key) = (desk.source().name(), row.key.clone());
+        let failures = row.failures.saturating_add(1);
+        // One failure is one call of `on_failure`, however that ends.
+        row.ctx.insert(Mark::Failed);
         let noted = self.note(desk, row).await;
-        ctx.insert(Mark::Failed);
         if noted.is_err() {
             return Fatal::new(problem).into();
         }
@@ -146,24 +165,55 @@ impl SourceLayer {
     async fn note(&self, desk: &SourceDesk, row: RowFacts) -> Result<(), ()> {
         let Some(on_failure) = desk.source().parts().on_failure else { return Ok(()) };
         let (source, key) = (desk.source().name(), row.key.clone());
-        let noting = AssertUnwindSafe(async move { on_failure(row)?.await }).catch_unwind();
-        let error = match timeout(NOTE_WITHIN.saturating_sub(REPORT_WITHIN), noting).await {
-            Ok(Ok(Ok(()))) => return Ok(()),
-            Ok(Ok(Err(problem))) => problem.to_string(),
-            Ok(Err(panic)) => text_of(panic),
-            Err(_) => "it did not return in time".to_owned(),
+        let time = NOTE_WITHIN.saturating_sub(REPORT_WITHIN);
+        let Err(failed) = within(time, async move { on_failure(row)?.await }).await else {
+            return Ok(());
         };
-        let error = short(&error);
+        let error = short(&failed.text(time));
         let text = "`on_failure` of a source failed, so the failure of this row is not stored";
         log_event!(self.log, ERROR, source, key, error, "{text}");
         Err(())
     }
 }
 
-fn text_of(panic: Box<dyn Any + Send>) -> String {
-    let text = format!("it panicked: {}", panic_text(&*panic));
-    discard(panic);
-    text
+/// How a call of user code has failed.
+enum Failed {
+    Error(BoxError),
+    Panic(String),
+    Late,
+}
+
+impl Failed {
+    fn text(self, time: Duration) -> String {
+        match self {
+            Self::Error(problem) => {
+                let text = decide_outcome::text(&*problem);
+                discard(problem);
+                text
+            }
+            Self::Panic(text) => text,
+            Self::Late => format!("it did not return within {time:.0?}"),
+        }
+    }
+}
+
+/// Waits for user code, which may panic, also when it is dropped.
+async fn within<T>(
+    time: Duration,
+    code: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, Failed> {
+    let mut code = Box::pin(AssertUnwindSafe(code).catch_unwind());
+    let answer = timeout(time, code.as_mut()).await;
+    discard(code);
+    match answer {
+        Ok(Ok(returned)) => returned.map_err(Failed::Error),
+        Ok(Err(panic)) => {
+            let text = format!("it panicked: {}", panic_text(&*panic));
+            discard(panic);
+            Err(Failed::Panic(text))
+        }
+        Err(_) => Err(Failed::Late),
+    }
 }
 
 /// Returns how long the handler may run, so that its failure can be stored.

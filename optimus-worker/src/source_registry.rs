@@ -116,7 +116,7 @@ impl Sources {
 mod tests {
     use std::time::Duration;
 
-    use optimus_core::{DataKey, RunningScan, SourceOptions, SourceParts, Tier};
+    use optimus_core::{DataKey, FoundPage, RunningScan, SourceOptions, SourceParts, Tier};
 
     use super::*;
 
@@ -134,7 +134,7 @@ mod tests {
     };
 
     fn of(name: &'static str, place: &'static str, data: fn() -> Vec<DataKey>) -> Source {
-        let scan = |_| Ok(Box::pin(std::future::ready(Ok(Vec::new()))) as RunningScan);
+        let scan = |_| Ok(Box::pin(std::future::ready(Ok(FoundPage::default()))) as RunningScan);
         let (before, on_failure, archive) = (None, None, None);
         let parts = SourceParts { tables: Vec::new, data, scan, before, on_failure, archive };
         Source::new((name, place), OPTIONS, parts)

@@ -1,18 +1,23 @@
 //! The work of one slice of a source while a worker holds it: [`run`]. It reads one page after the
 //! other, submits the tasks of a page, and only then goes on to the next page.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use optimus_core::{
-    Archive, FoundEnd, FoundRow, PageFacts, Progress, QueueName, RowTask, SliceScans,
+    Archive, FoundEnd, FoundPage, FoundRow, PageFacts, Progress, QueueName, RowTask, SliceScans,
     SourceOptions, log_event, platform,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    decide_outcome,
     outcome_log::millis,
     post_run::{Phase, State, Work, failed_wait},
+    refused_rows::RefusedRows,
     scan_plan::{Cell, Kind, PageEnd, Plan, cells},
     source_desk::{Probe, SourceDesk},
     user_round::{self, RoundEnd},
@@ -87,6 +92,7 @@ struct Scan<'a> {
     at_begin: String,
     /// How many rows the last page had.
     rows: usize,
+    refused: RefusedRows,
 }
 
 impl<'a> Scan<'a> {
@@ -123,6 +129,7 @@ impl<'a> Scan<'a> {
             stored,
             at_begin,
             rows: 0,
+            refused: RefusedRows::new(work.shared.log.clone(), desk.source().name()),
         })
     }
 
@@ -229,28 +236,30 @@ impl<'a> Scan<'a> {
             slice: (item.cell.slice, self.parts),
             tier: self.options.tiers[tier],
             after: item.after.clone(),
+            unread: OnceLock::new(),
             limit,
             stamp: self.desk.stamp(),
         });
         let scan = self.desk.source().parts().scan;
         let within = Some(self.options.timeout);
-        let read = user_round::run(&self.work.shared, state, within, || scan(facts)).await;
+        let read = user_round::run(&self.work.shared, state, within, || scan(facts.clone())).await;
         self.figures.at_ms = platform::now_ms();
         self.figures.pages += 1;
         self.is_told = false;
+        if let Some(error) = facts.unread.get() {
+            self.begin_again(at, error);
+        }
         let end = match read {
             RoundEnd::Abandoned => return Turn::Abandoned,
             RoundEnd::Failed(error) => self.failed(item.failures, item.cell, error),
-            RoundEnd::Returned(rows) if rows.is_empty() => {
-                self.figures.passes += u64::from(item.after.is_some());
-                self.figures.error.clear();
-                PageEnd::Empty
-            }
-            RoundEnd::Returned(rows) => match self.submit(rows).await {
+            RoundEnd::Returned(page) => match self.submit(at, page).await {
                 Ok(end) => end,
                 Err(error) => self.failed(item.failures, item.cell, error),
             },
         };
+        if end == PageEnd::Empty {
+            self.pass_ended(at);
+        }
         let has_more = matches!(end, PageEnd::Rows(_)) && self.was_full(limit);
         self.plan.ended(at, self.now(), end);
         // A pass of one page costs no call of its own.
@@ -261,43 +270,69 @@ impl<'a> Scan<'a> {
     }
 
     /// Submits the tasks of a page. A page with a queue that was not known and is full is put off.
-    async fn submit(&mut self, rows: Vec<FoundRow>) -> Result<PageEnd, String> {
+    async fn submit(&mut self, at: usize, page: FoundPage) -> Result<PageEnd, String> {
         let known = self.queues.len();
-        self.rows = rows.len();
+        self.rows = page.rows.len();
         let mut figures = self.figures.clone();
-        let (mut page, mut last) = (Vec::new(), String::new());
-        for FoundRow { key, task } in rows {
+        let (mut tasks, mut refused) = (Vec::new(), Vec::new());
+        for FoundRow { key, task } in page.rows {
             figures.rows += 1;
             match task {
                 RowTask::None | RowTask::OtherTier => {}
                 RowTask::GivenUp => figures.given_up += 1,
-                RowTask::Refused(problem) => self.refused(&mut figures, &key, &problem),
+                RowTask::Refused(problem) => refused.push((key, problem)),
                 RowTask::Submit(submission) => {
                     let queue = submission.id().queue();
                     if !self.queues.contains(queue) && self.queues.len() < QUEUES_MAX {
                         self.queues.push(queue.clone());
                     }
-                    page.push((key.clone(), *submission));
+                    tasks.push((key, *submission));
                 }
             }
-            last = key;
         }
         if self.queues.len() > known && self.is_full().await {
             return Ok(PageEnd::Put(FULL_WAIT.0));
         }
-        let (keys, page): (Vec<String>, Vec<_>) = page.into_iter().unzip();
+        let (keys, tasks): (Vec<String>, Vec<_>) = tasks.into_iter().unzip();
         let client = &self.work.shared.client;
-        let ends = client.within(client.submit_found(page)).await.map_err(|why| why.to_string())?;
-        for (key, end) in keys.iter().zip(ends) {
+        let ends = client.within(client.submit_found(tasks)).await;
+        let ends = ends.map_err(|problem| decide_outcome::text(&problem))?;
+        for (key, end) in keys.into_iter().zip(ends) {
             match end {
                 FoundEnd::Submitted => figures.submitted += 1,
                 FoundEnd::Known => figures.known += 1,
-                FoundEnd::Refused(problem) => self.refused(&mut figures, key, &problem),
+                FoundEnd::Refused(problem) => refused.push((key, problem)),
             }
         }
+        figures.refused = figures.refused.saturating_add(refused.len() as u64);
         figures.error.clear();
+        let (now, table) = (self.now(), self.table(self.plan.item(at).cell).unwrap_or_default());
+        if let Some(refusal) = self.refused.note((at, &table), now, refused) {
+            figures.refusal = refusal;
+        }
         self.figures = figures;
-        Ok(PageEnd::Rows(last))
+        // A pass can't go on after a page without a key that can be stored.
+        Ok(page.last.map_or(PageEnd::Empty, PageEnd::Rows))
+    }
+
+    /// The stored key is of another type than those of the function, which a deploy has changed.
+    fn begin_again(&mut self, at: usize, error: &str) {
+        let (source, slice) = (self.desk.source().name(), self.work.granted.0.index);
+        let table = self.table(self.plan.item(at).cell).unwrap_or_default();
+        let error: String = error.chars().take(1_000).collect();
+        let text = "the key at which a pass should go on is of another type; the pass over this \
+                    table begins again";
+        log_event!(self.work.shared.log, WARN, source, slice, table, error, "{text}");
+        self.plan.begin_again(at, self.now());
+    }
+
+    fn pass_ended(&mut self, at: usize) {
+        let item = self.plan.item(at);
+        self.figures.passes += u64::from(item.after.is_some());
+        let table = self.table(item.cell).unwrap_or_default();
+        if self.refused.pass_ended((at, &table)) {
+            self.figures.refusal.clear();
+        }
     }
 
     /// Stores the passes that are under way, if that has changed.
@@ -330,6 +365,14 @@ impl<'a> Scan<'a> {
         self.is_told = false;
         match ended {
             RoundEnd::Abandoned => return Turn::Abandoned,
+            RoundEnd::Returned(moved) if moved > u64::from(ARCHIVE_ROWS) => {
+                let error = format!(
+                    "`archive` says that it has moved {moved} rows; move at most `old.limit()`, \
+                     which is {ARCHIVE_ROWS}, and return how many"
+                );
+                let end = self.failed(item.failures, item.cell, error);
+                self.plan.ended(at, self.now(), end);
+            }
             RoundEnd::Returned(moved) => {
                 self.figures.archived = self.figures.archived.saturating_add(moved);
                 self.plan.archived(at, self.now(), moved, ARCHIVE_ROWS);
@@ -351,12 +394,5 @@ impl<'a> Scan<'a> {
         let text = "a page of a source failed; it is read again after a wait";
         log_event!(self.work.shared.log, WARN, source, slice, table, wait_ms, error, "{text}");
         PageEnd::Failed(wait)
-    }
-
-    fn refused(&self, figures: &mut SliceScans, key: &str, problem: &optimus_core::Error) {
-        figures.refused += 1;
-        let (source, key, error) = (self.desk.source().name(), key.to_owned(), problem.to_string());
-        let text = "the task of a row can't be submitted";
-        log_event!(self.work.shared.log, WARN, source, key, error, "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus_core::{BoxError, Found, FoundRow, Page, PageFacts, Standing, TaskResult, found_rows};
+use optimus_core::{BoxError, Found, FoundPage, Page, PageFacts, Standing, TaskResult, found_rows};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Gives, Worker};
@@ -32,16 +32,13 @@ pub trait IsPage: Sized {
     /// The type of the keys.
     type Key: Serialize + DeserializeOwned + Send + 'static;
     /// Returns the page itself.
-    ///
-    /// # Errors
-    /// The stored key is of another type.
-    fn of(facts: &Arc<PageFacts>) -> Result<Self, BoxError>;
+    fn of(facts: &Arc<PageFacts>) -> Self;
 }
 
 #[diagnostic::do_not_recommend]
 impl<K: Serialize + DeserializeOwned + Send + 'static> IsPage for Page<K> {
     type Key = K;
-    fn of(facts: &Arc<PageFacts>) -> Result<Self, BoxError> {
+    fn of(facts: &Arc<PageFacts>) -> Self {
         Self::of(facts.clone())
     }
 }
@@ -73,10 +70,10 @@ impl<K, R: TaskResult<Output = Vec<Found<K>>>> FindsRows<K> for R {
 ///
 /// # Errors
 /// Returns the error of the function, or what is wrong with the page.
-pub fn found_of<K: Serialize, R: FindsRows<K>>(
+pub fn found_of<K: Serialize + DeserializeOwned, R: FindsRows<K>>(
     returned: R,
     facts: &PageFacts,
-) -> Result<Vec<FoundRow>, BoxError> {
+) -> Result<FoundPage, BoxError> {
     Ok(found_rows(returned.rows()?, facts)?)
 }
 

@@ -161,7 +161,8 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     };
     let ProcessDetails { seen, about, doing, .. } = &process;
     let slots = format!("{} of {} in use", doing.busy, doing.slots);
-    let running: Vec<String> = doing.running.iter().map(|task| line(task, now)).collect();
+    let running: Vec<String> =
+        doing.running.iter().map(|task| clean::line(&line(task, now))).collect();
     let fields = [
         ("process", Some(id.to_owned())),
         ("name", about.name.clone()),
@@ -188,7 +189,6 @@ fn line(task: &RunningTask, now: DateTime<Utc>) -> String {
     let time = text::duration(text::since(task.since, now));
     let mut line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
     if let Some(TaskProgress { part, text, .. }) = &task.progress {
-        let text = clean::line(text);
         line.push_str(format!("  {} {text}", percent(*part)).trim_end());
     }
     line

@@ -78,6 +78,19 @@ async fn no_text_of_a_task_reaches_the_terminal_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_running_task_can_not_add_a_line_that_looks_like_another_one() {
+    let stage = Stage::new().await;
+    let forged = "x\nqueue/forged  root  attempt 1  3 s";
+    let progress = json!({ "part": 0.5, "text": forged });
+    let running = json!([{ "id": "mail/a", "task": forged, "attempt": 1, "since_ms": 0,
+        "progress": progress }]);
+    attend(&stage, &json!({ "running": running }).to_string()).await;
+    let shown = stage.optimus(&["process", "show", PROCESS]).ended(0).out;
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains("queue/forged")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("mail/a"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_text_is_cut_unless_all_is_asked_for() {
     let stage = Stage::new().await;
     let id = stage.waiting(&"x".repeat(50_000)).await.to_string();

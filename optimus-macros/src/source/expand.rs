@@ -170,7 +170,7 @@ fn scan(function: &PostFunction) -> TokenStream {
     let values = function.params.iter().zip(&locals).map(|(Param { ty, is_rows }, local)| {
         let place = here(ty.span());
         if *is_rows {
-            quote_spanned!(place=> let #local = <#ty as __optimus::IsPage>::of(&__facts)?;)
+            quote_spanned!(place=> let #local = <#ty as __optimus::IsPage>::of(&__facts);)
         } else {
             quote_spanned!(place=> let #local = __optimus::page_data::<#ty>(&__facts)?;)
         }

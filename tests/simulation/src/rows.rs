@@ -135,8 +135,9 @@ pub fn rows() -> Source {
     Source::new((ROWS, "simulation"), options, parts)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "`SourceParts::scan` returns a result")]
 fn scan(facts: Arc<PageFacts>) -> Result<RunningScan, BoxError> {
-    let page = Page::<u64>::of(facts.clone())?;
+    let page = Page::<u64>::of(facts.clone());
     Ok(Box::pin(async move {
         let desk: Desk = page.shard().data().ok_or("each worker gives its functions a desk")?;
         let Some(_work) = Work::begin(desk.clone(), page.shard()) else {

@@ -185,8 +185,9 @@ pub const PARTS: SourceParts = SourceParts {
 };
 
 /// Reads a page, and makes a task for each row.
+#[expect(clippy::unnecessary_wraps, reason = "`SourceParts::scan` returns a result")]
 pub fn scan(facts: Arc<PageFacts>) -> Result<RunningScan, BoxError> {
-    let page = Page::<i64>::of(facts.clone())?;
+    let page = Page::<i64>::of(facts.clone());
     Ok(Box::pin(async move {
         let rows = page.shard().data::<Rows>().ok_or("no rows")?;
         let table = facts.table.clone().unwrap_or_default();

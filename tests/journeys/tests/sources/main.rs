@@ -12,3 +12,4 @@ mod shards_faults;
 mod shards_rounds;
 mod sources;
 mod sources_faults;
+mod sources_hostile;

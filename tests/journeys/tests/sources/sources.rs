@@ -41,7 +41,7 @@ async fn are_done(rows: &Rows, count: usize) {
 /// Skips odd rows after the query, as user code may.
 fn even() -> Source {
     let scan = |facts: std::sync::Arc<optimus_core::PageFacts>| {
-        let page = Page::<i64>::of(facts.clone())?;
+        let page = Page::<i64>::of(facts.clone());
         Ok(Box::pin(async move {
             let after = page.after().copied().unwrap_or(-1);
             let rows = page.shard().data::<Rows>().ok_or("no rows")?;

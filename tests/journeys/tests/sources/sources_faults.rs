@@ -85,8 +85,9 @@ fn coupons() -> Source {
     Source::new(("coupons", "here"), options, parts)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "`SourceParts::scan` returns a result")]
 fn scan(facts: Arc<PageFacts>) -> Result<RunningScan, BoxError> {
-    let page = Page::<i64>::of(facts.clone())?;
+    let page = Page::<i64>::of(facts.clone());
     Ok(Box::pin(async move {
         let file = page.shard().data::<File>().ok_or("no file")?;
         let (db, began) = (open(&file.0), Instant::now());
