@@ -66,8 +66,12 @@ pub struct RunningRelay {
 }
 
 impl<DB: OutboxDb> Relay<DB> {
-    /// Makes a relay from a database to the store of a client. It takes one connection out of the
-    /// pool for itself.
+    /// Makes a relay from a database to the store of a client.
+    ///
+    /// It has one connection of its own, which does not count in `max_connections` of the pool. So
+    /// it takes nothing from the application, also if the pool has a single connection. If an
+    /// SQLite database is in memory, it is lost with its connection. Then the relay takes a
+    /// connection of the pool for each statement and for its transactions of milliseconds.
     pub fn new(pool: &Pool<DB>, client: &Client) -> Self {
         let durability = Durability::Memory;
         Self { pool: pool.clone(), client: client.clone(), durability }

@@ -219,16 +219,28 @@ impl Fences {
         Ok(position.into_text())
     }
 
-    /// Stores the position of the shard; returns whether this holder has passed its guard.
+    /// Stores the position of the shard; returns whether this holder has passed its guard. It
+    /// checks what the guard checks, because the guard may belong to an earlier transaction, or to
+    /// a savepoint that was rolled back.
     pub(crate) async fn store<DB: OutboxDb>(
         &self,
         connection: &mut DB::Connection,
         position: String,
     ) -> Result<bool, Error> {
         let update = "UPDATE optimus_fence SET position = ? WHERE name = ? AND fence = ?";
-        let update = Statement::new(update).with(position).with(&*self.row).with(self.fence);
+        let mut update = Statement::new(update).with(position).with(&*self.row).with(self.fence);
+        if DB::DIALECT == Dialect::Sqlite {
+            // The first statement must write, as in the guard.
+            update = update.add(" AND ? = (SELECT fence FROM optimus_fence WHERE name = ?)");
+            update = update.with(self.generation).with(&*self.function);
+        } else if !self.is_begun::<DB>(connection).await? {
+            return Ok(false);
+        }
         if DB::run(connection, update).await? > 0 {
             return Ok(true);
+        }
+        if DB::DIALECT == Dialect::Sqlite && !self.is_begun::<DB>(connection).await? {
+            return Ok(false);
         }
         let select = "SELECT fence FROM optimus_fence WHERE name = ?";
         let select = Statement::new(select).with(&*self.row).add(DB::DIALECT.for_share());
@@ -237,6 +249,12 @@ impl Fences {
             Some(seen) if seen > self.fence => Err(stale(&self.row, self.fence, seen)),
             _ => Ok(false),
         }
+    }
+
+    /// Returns whether the generation has begun, and keeps later ones out, as the guard does.
+    async fn is_begun<DB: OutboxDb>(&self, connection: &mut DB::Connection) -> Result<bool, Error> {
+        let Some(present) = self.shared::<DB>(connection).await? else { return Ok(false) };
+        self.unless_later(present).map(|_| true)
     }
 }
 

@@ -6,6 +6,7 @@ mod faults;
 mod flows;
 mod frozen;
 mod guards;
+mod in_memory;
 mod once;
 mod once_outputs;
 mod outbox;
