@@ -1,12 +1,18 @@
 //! The connection of a relay: [`Link`].
 
-use sqlx::{Pool, Transaction};
+use std::time::Duration;
+
+use sqlx::{ConnectOptions as _, Pool, Transaction};
+use tokio::time::timeout;
 
 use crate::{
     Dialect, Error, OutboxDb,
     database::Row,
     statement::{Kind, Statement, Value},
 };
+
+/// How long a relay tries to find out why its pool has no connection.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a relay reaches its database.
 pub(crate) enum Link<DB: OutboxDb> {
@@ -96,6 +102,19 @@ impl<DB: OutboxDb> Link<DB> {
                 None => Ok(()),
             },
         }
+    }
+}
+
+/// Returns why a pool has no connection. It says only how long it has waited, because it tries again
+/// and again to connect.
+pub(crate) async fn cause<DB: OutboxDb>(pool: &Pool<DB>, problem: Error) -> Error {
+    if !matches!(problem, Error::Database(sqlx::Error::PoolTimedOut)) {
+        return problem;
+    }
+    match timeout(LOOK_WITHIN, pool.connect_options().connect()).await {
+        Ok(Err(cause)) => cause.into(),
+        // The others have all that the pool may open.
+        Ok(Ok(_)) | Err(_) => problem,
     }
 }
 

@@ -57,7 +57,7 @@ impl ShardGuard for Shard {
         if DB::DIALECT == Dialect::Postgres {
             DB::run_plain(tx, STANDS_MAX).await?;
         }
-        let fences = Fences::of(self);
+        let mut fences = Fences::of(self);
         let base = fences.pass_generation::<DB>(tx, self).await?;
         let own = fences.pass_fence::<DB>(tx).await?;
         self.note_guarded(own.map_or(base, |own| vec![own]));
