@@ -58,6 +58,8 @@ pub struct Progress {
     pub own: Mutex<Option<String>>,
     /// The positions that the user's database has, as JSON. The smallest one counts.
     pub stored: Mutex<Vec<String>>,
+    /// The name of the function in that database, once a guard has found it.
+    pub name_there: Mutex<Option<String>>,
     /// Whether the database knows the generation of the shard.
     pub is_guarded: AtomicBool,
     /// The failures of rows, if nothing is stored.

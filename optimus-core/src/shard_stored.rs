@@ -29,6 +29,21 @@ impl Shard {
         *lock(&self.facts.progress.stored) = positions;
     }
 
+    /// Returns the namespace of the worker that holds the shard; empty without a worker.
+    pub fn namespace(&self) -> &str {
+        self.facts.holder.as_ref().map_or("", |(broker, _)| broker.namespace())
+    }
+
+    /// Returns the name that the last guard of this holder has found for the function.
+    pub fn name_there(&self) -> Option<String> {
+        lock(&self.facts.progress.name_there).clone()
+    }
+
+    /// Notes the name that the database has for the function.
+    pub fn note_name_there(&self, name: &str) {
+        *lock(&self.facts.progress.name_there) = Some(name.to_owned());
+    }
+
     /// Writes a position as it is stored.
     ///
     /// # Errors

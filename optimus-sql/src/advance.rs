@@ -104,7 +104,8 @@ async fn lock<DB: OutboxDb>(stream: &mut Stream<DB>, client: &Client) -> Result<
         return found;
     }
     let text = "another relay keeps the outbox locked: it is frozen or cut off, or the database is \
-                slow; PostgreSQL and MySQL end its transaction after 5 s";
+                slow; PostgreSQL and MySQL end its transaction after 5 s. In SQLite, any \
+                transaction that takes long does so";
     log_event!(client.broker().log(), WARN, "{text}");
     locks.await
 }

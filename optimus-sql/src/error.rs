@@ -74,12 +74,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns this error as one of a worker that does not start.
-    pub(crate) fn into_task_error(self) -> optimus_core::Error {
+    /// Returns this error as one of a worker that does not start, because this service can't.
+    pub(crate) fn into_task_error(self, service: &str) -> optimus_core::Error {
+        let text = match &self {
+            Self::Database(sqlx::Error::PoolTimedOut) => {
+                "all connections of the pool are in use; give it more, or start the worker before \
+                 what holds them"
+                    .to_owned()
+            }
+            other => other.to_string(),
+        };
+        let text = format!("{service} can't start: {text}");
         match self {
             Self::Task(problem) => problem,
-            Self::Database(_) => optimus_core::Error::unavailable(self.to_string()),
-            other => optimus_core::Error::invalid(other.to_string()),
+            Self::Database(_) => optimus_core::Error::unavailable(text),
+            _ => optimus_core::Error::invalid(text),
         }
     }
 

@@ -21,6 +21,7 @@ mod guard;
 mod json_output;
 mod lag;
 mod limit;
+mod link;
 mod migrate;
 mod noted;
 mod once;

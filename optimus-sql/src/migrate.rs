@@ -13,8 +13,10 @@ const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(7020671893)";
 /// # Errors
 /// [`Error::Database`], for example if the user may not create tables.
 pub async fn migrate<DB: OutboxDb>(pool: &Pool<DB>) -> Result<(), Error> {
-    let mut connection = pool.acquire().await?.detach();
+    let mut connection = pool.acquire().await?;
     if DB::DIALECT == Dialect::Postgres {
+        // If this fails, the connection is dropped with its transaction.
+        let mut connection = connection.detach();
         DB::run_plain(&mut connection, LOCK).await?;
         DB::run_plain(&mut connection, DB::DIALECT.migration()).await?;
         DB::run_plain(&mut connection, "COMMIT").await?;

@@ -1,6 +1,11 @@
 //! Submits the calls of the outbox to Redis: [`Relay`].
 
-use std::{mem, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    mem,
+    panic::{self, AssertUnwindSafe},
+    pin::pin,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use optimus_core::{Client, Durability, log_event, panic_text};
@@ -14,6 +19,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     Error, OutboxDb,
     duty::{Duty, Member},
+    link::cause,
+    noted::Noted,
     pace::Pace,
     push::Pusher,
     stream::Stream,
@@ -25,6 +32,8 @@ use crate::{
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 /// How long a relay that stops submits what is committed already.
 const DRAINS_FOR: Duration = Duration::from_secs(1);
+/// How long a relay waits for its database at its start before it says so.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a failure that lasts is logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -33,7 +42,8 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 ///
 /// Run it in the application, or in a worker: see [`Outbox`](crate::Outbox). Any number of relays
 /// may run on one database: one works, and the others look every second or two whether it goes on.
-/// One that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox for
+/// All of them must lead to the same Redis and the same namespace, because a database has one
+/// outbox. One that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox for
 /// 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this. SQLite has
 /// no such limit: a process that is frozen there keeps the lock of the whole database.
 ///
@@ -66,8 +76,12 @@ pub struct RunningRelay {
 }
 
 impl<DB: OutboxDb> Relay<DB> {
-    /// Makes a relay from a database to the store of a client. It takes one connection out of the
-    /// pool for itself.
+    /// Makes a relay from a database to the store of a client.
+    ///
+    /// It has one connection of its own, which does not count in `max_connections` of the pool. So
+    /// it takes nothing from the application, also if the pool has a single connection. If an
+    /// SQLite database is in memory, it is lost with its connection. Then the relay takes a
+    /// connection of the pool for each statement and for its transactions of milliseconds.
     pub fn new(pool: &Pool<DB>, client: &Client) -> Self {
         let durability = Durability::Memory;
         Self { pool: pool.clone(), client: client.clone(), durability }
@@ -108,16 +122,41 @@ impl<DB: OutboxDb> Relay<DB> {
     /// Checks that the relay can run.
     pub(crate) async fn prepare(self) -> Result<ReadyRelay<DB>, Error> {
         let Self { pool, client, durability } = self;
-        let read = async {
-            let mut stream = Stream::open(&pool).await?;
-            stream.has_rows(0, &[]).await?;
-            stream.noted().await
+        let look = tokio::spawn(first_look(pool.clone(), client.clone()));
+        let noted = match look.await {
+            Ok(noted) => noted?,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => panic::resume_unwind(panic),
+                // The runtime shuts down.
+                Err(_) => return Err(sqlx::Error::PoolClosed.into()),
+            },
         };
-        let noted = read.await?;
         let member = Member::new(&client, &noted.epoch);
         let pusher = Pusher::new(client, durability);
         pusher.broker().try_confirm(durability).await.map_err(optimus_core::Error::from)?;
         Ok(ReadyRelay { turner: Turner::new(pool, pusher), member })
+    }
+}
+
+/// Reads what is noted. Logs if the database lets a relay wait. It is a task of its own: if a
+/// future that waits for a pool is dropped, sqlx may close the connection, and a database in memory
+/// is lost with it.
+async fn first_look<DB: OutboxDb>(pool: Pool<DB>, client: Client) -> Result<Noted, Error> {
+    let mut read = pin!(async {
+        let mut stream = Stream::open(&pool).await?;
+        stream.has_rows(0, &[]).await?;
+        stream.noted().await
+    });
+    let read = if let Ok(read) = timeout(PATIENCE, &mut read).await {
+        read
+    } else {
+        let (log, database) = (client.broker().log(), DB::NAME);
+        log_event!(log, WARN, database, "the relay of the outbox waits for its database");
+        read.await
+    };
+    match read {
+        Ok(noted) => Ok(noted),
+        Err(problem) => Err(cause(&pool, problem).await),
     }
 }
 

@@ -4,6 +4,12 @@
 //! shards begin. Its transactions share this row. `@shard.<function>/<index>` has the fence of the
 //! last holder of a shard, and how far the shard has come; one transaction at a time has it.
 //!
+//! These rows belong to one namespace, whose name is in the row of the generation: the first one
+//! that guards a function of that name. Another namespace finds this out under the lock of that
+//! row, and has rows of its own from then on: `@shard.<namespace>:<function>`. The first release
+//! wrote no namespace, so its rows belong to the namespace that comes next, which both releases
+//! guard in the same rows.
+//!
 //! The row of the generation is always locked first. The first holder of a new generation waits
 //! there for all transactions of the old one, so the positions that it finds are the last ones.
 
@@ -27,8 +33,10 @@ const FENCE_KINDS: &[Kind] = &[Kind::Int, Kind::Text];
 /// The rows of one shard.
 #[derive(Debug)]
 pub(crate) struct Fences {
+    /// The row of the generation.
     function: String,
-    row: String,
+    namespace: String,
+    index: u16,
     count: u16,
     generation: i64,
     fence: i64,
@@ -42,6 +50,9 @@ struct Begun {
     count: u16,
     /// The positions of which its shards begin at the smallest; none for the beginning.
     base: Vec<String>,
+    /// To whom the rows belong; empty if the first release has begun the generation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
 }
 
 /// The row of a generation.
@@ -52,10 +63,10 @@ struct Generation {
 
 impl Fences {
     pub(crate) fn of(shard: &Shard) -> Self {
-        let function = format!("@shard.{}", shard.name());
         Self {
-            row: format!("{function}/{}", shard.index()),
-            function,
+            function: shard.name_there().unwrap_or_else(|| format!("@shard.{}", shard.name())),
+            namespace: shard.namespace().to_owned(),
+            index: shard.index(),
             count: shard.count(),
             generation: signed(shard.generation()),
             fence: signed(shard.fence()),
@@ -66,7 +77,7 @@ impl Fences {
     /// Keeps later generations out until the transaction ends. Returns the positions of which the
     /// shards of this one begin at the smallest.
     pub(crate) async fn pass_generation<DB: OutboxDb>(
-        &self,
+        &mut self,
         connection: &mut DB::Connection,
         shard: &Shard,
     ) -> Result<Vec<String>, Error> {
@@ -81,31 +92,89 @@ impl Fences {
         if may_share && let Some(present) = self.shared::<DB>(connection).await? {
             return self.unless_later(present);
         }
-        self.raise::<DB>(connection).await
+        let before = self.lock_rows::<DB>(connection, shard).await?;
+        shard.note_name_there(&self.function);
+        self.raise::<DB>(connection, before).await
     }
 
-    /// Reads the row, and keeps others from changing it, if it is not of an earlier generation.
+    /// Returns the name of the row of a shard.
+    fn row(&self) -> String {
+        format!("{}/{}", self.function, self.index)
+    }
+
+    /// Reads the row, and keeps others from changing it, if it belongs to this namespace and is not
+    /// of an earlier generation.
     async fn shared<DB: OutboxDb>(
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Option<Generation>, Error> {
-        let select = self.select::<DB>().add(" AND fence >= ?").with(self.generation);
-        self.read::<DB>(connection, select.add(DB::DIALECT.for_share())).await
+        let mut select = self.select::<DB>().add(" AND fence >= ?").with(self.generation);
+        if !self.namespace.is_empty() {
+            // Two transactions that lock a row only to see that they must write it would wait for
+            // each other.
+            let text = format!("%\"namespace\":\"{}\"%", self.namespace);
+            select = select.add(" AND position LIKE ?").with(text);
+        }
+        let found = self.read::<DB>(connection, select.add(DB::DIALECT.for_share())).await?;
+        Ok(found.filter(|found| found.begun.namespace == self.namespace))
     }
 
-    /// Waits for all other transactions with the row, and begins the generation if it is new.
-    async fn raise<DB: OutboxDb>(
+    /// Locks the row of the generation, after all other transactions with it: that of the function,
+    /// or that of the namespace if the other one belongs to another namespace.
+    async fn lock_rows<DB: OutboxDb>(
+        &mut self,
+        connection: &mut DB::Connection,
+        shard: &Shard,
+    ) -> Result<Generation, Error> {
+        let name = format!("@shard.{}", shard.name());
+        let own_name = format!("@shard.{}:{}", self.namespace, shard.name());
+        self.function = name;
+        let found = self.lock_row::<DB>(connection).await?;
+        let is_apart = if found.begun.namespace == self.namespace {
+            false
+        } else if found.begun.namespace.is_empty() && found.number > 0 {
+            // The first release has begun it, perhaps that of the other namespace.
+            let select = "SELECT fence FROM optimus_fence WHERE name = ?";
+            let select = Statement::new(select).with(&*own_name).add(DB::DIALECT.for_share());
+            !DB::read(connection, select, &[Kind::Int]).await?.is_empty()
+        } else {
+            !found.begun.namespace.is_empty()
+        };
+        if !is_apart {
+            return Ok(found);
+        }
+        self.function = own_name;
+        self.lock_row::<DB>(connection).await
+    }
+
+    async fn lock_row<DB: OutboxDb>(
         &self,
         connection: &mut DB::Connection,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Generation, Error> {
         let create = DB::DIALECT.insert_or_lock("optimus_fence", "name,fence");
         let create = Statement::new(create).with(&*self.function).with(0);
         DB::run(connection, create).await?;
         let select = self.select::<DB>().add(DB::DIALECT.for_update());
         let found = self.read::<DB>(connection, select).await?;
-        let before = found.ok_or(sqlx::Error::RowNotFound)?;
-        if before.number >= self.generation {
+        Ok(found.ok_or(sqlx::Error::RowNotFound)?)
+    }
+
+    /// Begins the generation if it is new. The caller has locked its row.
+    async fn raise<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        before: Generation,
+    ) -> Result<Vec<String>, Error> {
+        if before.number > self.generation {
             return self.unless_later(before);
+        }
+        if before.number == self.generation {
+            if before.begun.namespace != self.namespace {
+                let begun = Begun { namespace: self.namespace.clone(), ..before.begun };
+                self.write::<DB>(connection, &begun).await?;
+                return Ok(begun.base);
+            }
+            return Ok(before.begun.base);
         }
         let is_restarted = self.restarted.is_some_and(|restarted| restarted > before.number);
         let base = if is_restarted {
@@ -113,11 +182,22 @@ impl Fences {
         } else {
             self.last_positions::<DB>(connection, before).await?
         };
-        let begun = serde_json::to_string(&Begun { count: self.count, base: base.clone() })?;
+        let begun = Begun { count: self.count, base, namespace: self.namespace.clone() };
+        self.write::<DB>(connection, &begun).await?;
+        Ok(begun.base)
+    }
+
+    /// Writes the row of the generation, which the caller has locked.
+    async fn write<DB: OutboxDb>(
+        &self,
+        connection: &mut DB::Connection,
+        begun: &Begun,
+    ) -> Result<(), Error> {
         let update = "UPDATE optimus_fence SET fence = ?, position = ? WHERE name = ?";
-        let update = Statement::new(update).with(self.generation).with(begun);
-        DB::run(connection, update.with(&*self.function)).await?;
-        Ok(base)
+        let update = Statement::new(update).with(self.generation);
+        let update = update.with(serde_json::to_string(begun)?).with(&*self.function);
+        DB::run(connection, update).await?;
+        Ok(())
     }
 
     fn select<DB: OutboxDb>(&self) -> Statement {
@@ -162,7 +242,7 @@ impl Fences {
         connection: &mut DB::Connection,
         before: Generation,
     ) -> Result<Vec<String>, Error> {
-        let Generation { number, begun: Begun { count, base } } = before;
+        let Generation { number, begun: Begun { count, base, .. } } = before;
         let names: Vec<String> = (0..count).map(|i| format!("{}/{i}", self.function)).collect();
         if names.is_empty() {
             return Ok(Vec::new());
@@ -190,9 +270,9 @@ impl Fences {
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Option<String>, Error> {
-        let Self { row, fence, generation, .. } = self;
+        let (row, Self { fence, generation, .. }) = (self.row(), self);
         let insert = Statement::new("INSERT INTO optimus_fence (name, fence) VALUES (?, ?) ");
-        let insert = insert.with(&**row).with(*fence);
+        let insert = insert.with(&*row).with(*fence);
         // A position of an earlier generation is of another set of rows.
         let rows = if DB::DIALECT == Dialect::MySql {
             let insert = insert.add(
@@ -201,7 +281,7 @@ impl Fences {
             );
             DB::run(connection, insert.with(*generation).with(*fence)).await?;
             let select = "SELECT fence, position FROM optimus_fence WHERE name = ? FOR UPDATE";
-            DB::read(connection, Statement::new(select).with(&**row), FENCE_KINDS).await?
+            DB::read(connection, Statement::new(select).with(&*row), FENCE_KINDS).await?
         } else {
             let greatest = if DB::DIALECT == Dialect::Sqlite { "max" } else { "greatest" };
             let insert = insert.add(&format!(
@@ -211,32 +291,50 @@ impl Fences {
             ));
             DB::read(connection, insert.with(*generation), FENCE_KINDS).await?
         };
-        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-        let [seen, position] = <[Value; 2]>::try_from(row).expect("two columns");
+        let found = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+        let [seen, position] = <[Value; 2]>::try_from(found).expect("two columns");
         if seen.int() > *fence {
-            return Err(stale(&self.row, *fence, seen.int()));
+            return Err(stale(&row, *fence, seen.int()));
         }
         Ok(position.into_text())
     }
 
-    /// Stores the position of the shard; returns whether this holder has passed its guard.
+    /// Stores the position of the shard; returns whether this holder has passed its guard. It
+    /// checks what the guard checks, because the guard may belong to an earlier transaction, or to
+    /// a savepoint that was rolled back.
     pub(crate) async fn store<DB: OutboxDb>(
         &self,
         connection: &mut DB::Connection,
         position: String,
     ) -> Result<bool, Error> {
         let update = "UPDATE optimus_fence SET position = ? WHERE name = ? AND fence = ?";
-        let update = Statement::new(update).with(position).with(&*self.row).with(self.fence);
+        let mut update = Statement::new(update).with(position).with(self.row()).with(self.fence);
+        if DB::DIALECT == Dialect::Sqlite {
+            // The first statement must write, as in the guard.
+            update = update.add(" AND ? = (SELECT fence FROM optimus_fence WHERE name = ?)");
+            update = update.with(self.generation).with(&*self.function);
+        } else if !self.is_begun::<DB>(connection).await? {
+            return Ok(false);
+        }
         if DB::run(connection, update).await? > 0 {
             return Ok(true);
         }
+        if DB::DIALECT == Dialect::Sqlite && !self.is_begun::<DB>(connection).await? {
+            return Ok(false);
+        }
         let select = "SELECT fence FROM optimus_fence WHERE name = ?";
-        let select = Statement::new(select).with(&*self.row).add(DB::DIALECT.for_share());
+        let select = Statement::new(select).with(self.row()).add(DB::DIALECT.for_share());
         let rows = DB::read(connection, select, &[Kind::Int]).await?;
         match rows.first().map(|row| row[0].int()) {
-            Some(seen) if seen > self.fence => Err(stale(&self.row, self.fence, seen)),
+            Some(seen) if seen > self.fence => Err(stale(&self.row(), self.fence, seen)),
             _ => Ok(false),
         }
+    }
+
+    /// Returns whether the generation has begun, and keeps later ones out, as the guard does.
+    async fn is_begun<DB: OutboxDb>(&self, connection: &mut DB::Connection) -> Result<bool, Error> {
+        let Some(present) = self.shared::<DB>(connection).await? else { return Ok(false) };
+        self.unless_later(present).map(|_| true)
     }
 }
 

@@ -36,9 +36,15 @@ pub trait ShardGuard {
     /// position and the work up to it are committed together, and no row is seen twice by the
     /// shards of one count. The next guard reads it.
     ///
+    /// It checks all that the guard checks, and keeps later holders out as the guard does. So the
+    /// work of a transaction whose guard was forgotten, or was in a savepoint that is rolled back,
+    /// is not committed beside that of a later holder either.
+    ///
     /// # Errors
-    /// [`Error::Stale`] if a later holder has passed. [`Error::Task`] without a guard, or for a
-    /// value that is no JSON or above 64 KiB. [`Error::Database`].
+    /// [`Error::Stale`] if a later holder has passed, or a shard of a later count: roll back and
+    /// end the round. [`Error::Task`] if this holder has passed no guard, neither in this
+    /// transaction nor in one that is committed. [`Error::Task`] for a value that is no JSON or
+    /// above 64 KiB. [`Error::Database`].
     fn checkpoint_in<DB: OutboxDb, T: Serialize + Sync>(
         &self,
         tx: &mut Transaction<'_, DB>,
@@ -51,7 +57,7 @@ impl ShardGuard for Shard {
         if DB::DIALECT == Dialect::Postgres {
             DB::run_plain(tx, STANDS_MAX).await?;
         }
-        let fences = Fences::of(self);
+        let mut fences = Fences::of(self);
         let base = fences.pass_generation::<DB>(tx, self).await?;
         let own = fences.pass_fence::<DB>(tx).await?;
         self.note_guarded(own.map_or(base, |own| vec![own]));

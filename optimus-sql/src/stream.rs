@@ -8,6 +8,7 @@ use crate::{
     Dialect, Error, OutboxDb,
     database::Row,
     floor::Horizon,
+    link::Link,
     noted::{Noted, Share, new_epoch},
     statement::{Kind, Statement, Value},
 };
@@ -20,9 +21,9 @@ pub(crate) const ROWS_MAX: usize = 1_000;
 /// The most bytes of a batch of several rows.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The connection of a relay. It drops it after each error, so no transaction stays open.
+/// What a relay reads and writes. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {
-    connection: DB::Connection,
+    link: Link<DB>,
 }
 
 /// A row of the outbox.
@@ -37,9 +38,9 @@ pub(crate) struct StoredRow {
 }
 
 impl<DB: OutboxDb> Stream<DB> {
-    /// Takes a connection out of the pool, and creates the row of the stream.
+    /// Opens a connection, and creates the row of the stream.
     pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
-        let mut connection = pool.acquire().await?.detach();
+        let mut link = Link::open(pool).await?;
         // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
         let settings = match DB::DIALECT {
@@ -55,45 +56,31 @@ impl<DB: OutboxDb> Stream<DB> {
             Dialect::MySql => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             Dialect::Sqlite => "",
         };
-        if !settings.is_empty() {
-            DB::run_plain(&mut connection, settings).await?;
-        }
-        let mut stream = Self { connection };
+        link.set_up(settings).await?;
         let create = DB::DIALECT.insert_new("optimus_stream", "name,epoch,number,noted");
         let create = Statement::new(create).with(NAME).with(new_epoch()).with(0).with("[]");
-        stream.run(create).await?;
-        Ok(stream)
+        link.run(create).await?;
+        Ok(Self { link })
     }
 
     async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
-        Ok(DB::run(&mut self.connection, statement).await?)
+        self.link.run(statement).await
     }
 
     async fn read(&mut self, what: Statement, kinds: &'static [Kind]) -> Result<Vec<Row>, Error> {
-        Ok(DB::read(&mut self.connection, what, kinds).await?)
+        self.link.read(what, kinds).await
     }
 
     pub(crate) async fn begin(&mut self) -> Result<(), Error> {
-        // MySQL has no limit for a transaction alone, so the session has it meanwhile. Between its
-        // turns, a relay may wait for Redis.
-        let begin = match DB::DIALECT {
-            Dialect::MySql => "SET wait_timeout = 5; BEGIN",
-            dialect => dialect.begin(),
-        };
-        Ok(DB::run_plain(&mut self.connection, begin).await?)
+        self.link.begin().await
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), Error> {
-        self.end("COMMIT; SET wait_timeout = 60", "COMMIT").await
+        self.link.commit().await
     }
 
     pub(crate) async fn roll_back(&mut self) -> Result<(), Error> {
-        self.end("ROLLBACK; SET wait_timeout = 60", "ROLLBACK").await
-    }
-
-    async fn end(&mut self, in_mysql: &'static str, elsewhere: &'static str) -> Result<(), Error> {
-        let sql = if DB::DIALECT == Dialect::MySql { in_mysql } else { elsewhere };
-        Ok(DB::run_plain(&mut self.connection, sql).await?)
+        self.link.roll_back().await
     }
 
     /// Reads what is noted.

@@ -1,14 +1,18 @@
 //! Transactions of each database, with relays, a real Redis and workers. One binary, so that each
 //! database server is started once.
 
+mod away;
 mod databases;
 mod faults;
 mod flows;
 mod frozen;
 mod guards;
+mod in_memory;
+mod namespaces;
 mod once;
 mod once_outputs;
 mod outbox;
+mod raced;
 mod rolled_back;
 mod setup;
 mod shards;

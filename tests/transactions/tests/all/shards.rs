@@ -22,6 +22,9 @@ crate::on_each_database! {
     a_new_count_waits_for_transactions_of_the_old_one
     many_first_guards_at_once_all_pass
     a_position_needs_a_guard
+    a_position_is_refused_once_a_later_count_has_begun
+    a_guard_that_is_rolled_back_is_none
+    a_position_without_a_guard_keeps_a_new_count_waiting
 }
 
 /// A holder of a shard.
@@ -186,6 +189,52 @@ async fn a_position_needs_a_guard<DB: TestDb>(setup: Setup<DB>) {
     assert!(refused.to_string().contains("shard.guard(&mut tx) first"), "{refused}");
     let refused = FIRST.shard().checkpoint_in(&mut tx, &"x".repeat(70_000)).await.unwrap_err();
     assert!(refused.to_string().contains("the limit is 65536"), "{refused}");
+}
+
+/// The row of the shard still has the fence of the old holder then.
+async fn a_position_is_refused_once_a_later_count_has_begun<DB: TestDb>(setup: Setup<DB>) {
+    let old = SECOND.shard();
+    go(&setup, &FIRST.shard(), 3).await.unwrap();
+    go(&setup, &old, 5).await.unwrap();
+    let new = Holder { generation: 20, count: 1, index: 0, fence: 21 }.shard();
+    assert_eq!(place(&setup, &new).await.unwrap(), Some(3));
+    let mut tx = setup.pool.begin().await.unwrap();
+    let refused = old.checkpoint_in(&mut tx, &6).await.unwrap_err();
+    assert!(refused.is_stale() && refused.to_string().contains("has seen 20"), "{refused}");
+    drop(tx);
+    // A position of the later count needs a guard of its own holder.
+    let mut tx = setup.pool.begin().await.unwrap();
+    let other = Holder { generation: 20, count: 2, index: 1, fence: 22 }.shard();
+    let refused = other.checkpoint_in(&mut tx, &6).await.unwrap_err();
+    assert!(refused.to_string().contains("shard.guard(&mut tx) first"), "{refused}");
+}
+
+async fn a_guard_that_is_rolled_back_is_none<DB: TestDb>(setup: Setup<DB>) {
+    let (old, new) = (FIRST.shard(), Holder { fence: 13, ..FIRST }.shard());
+    go(&setup, &old, 5).await.unwrap();
+    let mut tx = setup.pool.begin().await.unwrap();
+    DB::run_plain(&mut tx, "SAVEPOINT work").await.unwrap();
+    new.guard(&mut tx).await.unwrap();
+    DB::run_plain(&mut tx, "ROLLBACK TO SAVEPOINT work").await.unwrap();
+    let refused = new.checkpoint_in(&mut tx, &7).await.unwrap_err();
+    assert!(refused.to_string().contains("shard.guard(&mut tx) first"), "{refused}");
+    drop(tx);
+    assert_eq!(place(&setup, &old).await.unwrap(), Some(5));
+}
+
+/// It is as safe as one with a guard.
+async fn a_position_without_a_guard_keeps_a_new_count_waiting<DB: TestDb>(setup: Setup<DB>) {
+    let old = FIRST.shard();
+    go(&setup, &old, 1).await.unwrap();
+    go(&setup, &SECOND.shard(), 5).await.unwrap();
+    let mut open = setup.pool.begin().await.unwrap();
+    old.checkpoint_in(&mut open, &3).await.unwrap();
+    let new = Holder { generation: 20, count: 1, index: 0, fence: 21 }.shard();
+    let waits = place(&setup, &new);
+    tokio::pin!(waits);
+    assert!(timeout(Duration::from_millis(200), &mut waits).await.is_err(), "it waits");
+    open.commit().await.unwrap();
+    assert_eq!(waits.await.unwrap(), Some(3));
 }
 
 /// Such a transaction would not see what the holder before has committed meanwhile.

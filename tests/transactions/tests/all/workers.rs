@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use optimus_core::{BoxError, Context, RosterName, Task, TaskOptions};
 use optimus_sql::{Error, Once as _, Outbox as _, PerformInTx as _, lag, submit_all_in_tx};
-use optimus_testkit::{Signal, eventually};
+use optimus_testkit::{FaultProxy, Signal, Way, eventually};
 use serde::{Deserialize, Serialize};
 use sqlx::{Pool, Sqlite};
 
@@ -137,6 +137,11 @@ mod killed {
                 }
 
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn a_batch_of_a_killed_program_is_submitted_once() {
+                    super::holds_a_batch::<$db>(CHILD).await;
+                }
+
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn killed_programs_lose_nothing_and_repeat_nothing() {
                     super::storm::<$db>(CHILD, 12).await;
                 }
@@ -166,6 +171,57 @@ mod killed {
         let worker = setup.worker(&Seen::default()).task_type::<DoAct>().data(Acts(act));
         let lease = Duration::from_secs(1);
         worker.lease(lease).concurrency(4).outbox(&setup.pool).run().await.unwrap();
+    }
+
+    /// Its relay has noted the batch, and Redis has it not yet, or has it and the relay does not
+    /// know.
+    async fn holds_a_batch<DB: TestDb>(child: &str) {
+        let mut setup = Setup::<DB>::start().await;
+        setup.sql("CREATE TABLE effects (n bigint NOT NULL)").await;
+        let proxy = FaultProxy::start(&setup.redis).await;
+        let direct = setup.redis.clone();
+        let mut number = 0;
+        for way in [Way::Up, Way::Down] {
+            setup.redis = proxy.url();
+            let mut program = setup.child(child);
+            setup.redis = direct.clone();
+            let applied = async || DB::number(&setup.pool, "SELECT COUNT(*) FROM effects").await;
+            let commits = async |numbers: std::ops::Range<i64>| {
+                let mut last = None;
+                for number in numbers {
+                    let mut tx = setup.pool.begin().await.unwrap();
+                    last = Some(DoAct { number }.call().perform_in_tx(&mut tx).await.unwrap());
+                    tx.commit().await.unwrap();
+                }
+                last.unwrap()
+            };
+            commits(number..number + 1).await;
+            let all_done = async || applied().await == 2 * (number + 1);
+            eventually("the program works", SOON, all_done).await;
+            setup.all_relayed().await;
+            proxy.black_hole(way);
+            let last = commits(number + 1..number + 6).await;
+            number += 6;
+            if way == Way::Up {
+                eventually("a batch is noted", SOON, async || setup.is_noted().await).await;
+            } else {
+                let inspector = setup.client.inspector();
+                let is_sent = async || inspector.get(last.id()).await.unwrap().is_some();
+                // The first of the calls are a batch of their own.
+                let any = async || is_sent().await || setup.is_noted().await;
+                eventually("a batch is sent", SOON, any).await;
+            }
+            program.kill9();
+            proxy.pass();
+            let next = setup.child(child);
+            let all_done = async || applied().await >= 2 * number;
+            eventually("all effects", SOON, all_done).await;
+            setup.all_relayed().await;
+            assert_eq!(applied().await, 2 * number);
+            drop(next);
+        }
+        let distinct = "SELECT COUNT(DISTINCT n) FROM effects";
+        assert_eq!(DB::number(&setup.pool, distinct).await, 2 * number);
     }
 
     async fn storm<DB: TestDb>(child: &str, kills: u32) {

@@ -1,0 +1,140 @@
+//! The connection of a relay: [`Link`].
+
+use std::time::Duration;
+
+use sqlx::{ConnectOptions as _, Pool, Transaction};
+use tokio::time::timeout;
+
+use crate::{
+    Dialect, Error, OutboxDb,
+    database::Row,
+    statement::{Kind, Statement, Value},
+};
+
+/// How long a relay tries to find out why its pool has no connection.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a relay reaches its database.
+pub(crate) enum Link<DB: OutboxDb> {
+    /// A connection of its own, so it never waits for one of the pool.
+    Own(DB::Connection),
+    /// The database is in the memory of a connection of the pool. Without that connection, the
+    /// pool would open another, empty database. So the relay takes it for one statement or one
+    /// transaction, and not while it waits for Redis.
+    Lent { pool: Pool<DB>, tx: Option<Transaction<'static, DB>> },
+}
+
+impl<DB: OutboxDb> Link<DB> {
+    pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
+        let mut connection = pool.acquire().await?;
+        if is_in_memory::<DB>(&mut connection).await? {
+            return Ok(Self::Lent { pool: pool.clone(), tx: None });
+        }
+        Ok(Self::Own(connection.detach()))
+    }
+
+    pub(crate) async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
+        Ok(match self {
+            Self::Own(connection) => DB::run(connection, statement).await?,
+            Self::Lent { tx: Some(tx), .. } => DB::run(tx, statement).await?,
+            Self::Lent { pool, tx: None } => {
+                DB::run(&mut *pool.acquire().await?, statement).await?
+            }
+        })
+    }
+
+    pub(crate) async fn read(
+        &mut self,
+        what: Statement,
+        kinds: &'static [Kind],
+    ) -> Result<Vec<Row>, Error> {
+        Ok(match self {
+            Self::Own(connection) => DB::read(connection, what, kinds).await?,
+            Self::Lent { tx: Some(tx), .. } => DB::read(tx, what, kinds).await?,
+            Self::Lent { pool, tx: None } => {
+                DB::read(&mut *pool.acquire().await?, what, kinds).await?
+            }
+        })
+    }
+
+    /// Sets up the session, if it is its own.
+    pub(crate) async fn set_up(&mut self, sql: &'static str) -> Result<(), Error> {
+        match self {
+            Self::Own(connection) if !sql.is_empty() => Ok(DB::run_plain(connection, sql).await?),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn begin(&mut self) -> Result<(), Error> {
+        // MySQL has no limit for a transaction alone, so the session has it meanwhile. Between its
+        // turns, a relay may wait for Redis.
+        let begin = match DB::DIALECT {
+            Dialect::MySql => "SET wait_timeout = 5; BEGIN",
+            dialect => dialect.begin(),
+        };
+        match self {
+            Self::Own(connection) => DB::run_plain(connection, begin).await?,
+            // If it is dropped, it is rolled back before anybody else has the connection.
+            Self::Lent { pool, tx } => *tx = Some(pool.begin_with(begin).await?),
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn commit(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Own(connection) => {
+                end::<DB>(connection, "COMMIT; SET wait_timeout = 60", "COMMIT").await
+            }
+            Self::Lent { tx, .. } => match tx.take() {
+                Some(tx) => Ok(tx.commit().await?),
+                None => Ok(()),
+            },
+        }
+    }
+
+    pub(crate) async fn roll_back(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Own(connection) => {
+                end::<DB>(connection, "ROLLBACK; SET wait_timeout = 60", "ROLLBACK").await
+            }
+            Self::Lent { tx, .. } => match tx.take() {
+                Some(tx) => Ok(tx.rollback().await?),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// Returns why a pool has no connection. It says only how long it has waited, because it tries again
+/// and again to connect.
+pub(crate) async fn cause<DB: OutboxDb>(pool: &Pool<DB>, problem: Error) -> Error {
+    if !matches!(problem, Error::Database(sqlx::Error::PoolTimedOut)) {
+        return problem;
+    }
+    match timeout(LOOK_WITHIN, pool.connect_options().connect()).await {
+        Ok(Err(cause)) => cause.into(),
+        // The others have all that the pool may open.
+        Ok(Ok(_)) | Err(_) => problem,
+    }
+}
+
+async fn end<DB: OutboxDb>(
+    connection: &mut DB::Connection,
+    in_mysql: &'static str,
+    elsewhere: &'static str,
+) -> Result<(), Error> {
+    let sql = if DB::DIALECT == Dialect::MySql { in_mysql } else { elsewhere };
+    Ok(DB::run_plain(connection, sql).await?)
+}
+
+/// Returns whether the database is lost with its connection: in memory, or in a file without a
+/// name.
+async fn is_in_memory<DB: OutboxDb>(connection: &mut DB::Connection) -> Result<bool, Error> {
+    if DB::DIALECT != Dialect::Sqlite {
+        return Ok(false);
+    }
+    let select = "SELECT file FROM pragma_database_list WHERE name = 'main'";
+    let rows = DB::read(connection, Statement::new(select), &[Kind::Text]).await?;
+    let file = rows.into_iter().flatten().next().and_then(Value::into_text);
+    Ok(file.unwrap_or_default().is_empty())
+}
