@@ -20,6 +20,7 @@ pages! {
     Deploying: "../docs/guides/deploying.md",
     Operating: "../docs/guides/operating.md",
     Statistics: "../docs/guides/statistics.md",
+    Metrics: "../docs/guides/metrics.md",
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
     Dependencies: "../docs/guides/dependencies.md",

@@ -5,10 +5,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{
     command::{
         completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
-        doctor::Doctor, flow::FlowCommand, group::GroupCommand, history::HistoryCommand,
-        lane::LaneCommand, limit::LimitCommand, man::Man, process::ProcessCommand,
-        queue::QueueCommand, schedule::ScheduleCommand, search::Search, shard::ShardCommand,
-        stats::StatsArguments, task::TaskCommand, worker::WorkerCommand,
+        doctor::Doctor, exporter::Exporter, flow::FlowCommand, group::GroupCommand,
+        history::HistoryCommand, lane::LaneCommand, limit::LimitCommand, man::Man,
+        process::ProcessCommand, queue::QueueCommand, schedule::ScheduleCommand, search::Search,
+        shard::ShardCommand, stats::StatsArguments, task::TaskCommand, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -101,6 +101,7 @@ pub(crate) enum Command {
     Flow(FlowCommand),
     Search(Search),
     Doctor(Doctor),
+    Exporter(Exporter),
     Dev(Dev),
     Completions(Completions),
     Man(Man),

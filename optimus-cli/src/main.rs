@@ -10,6 +10,7 @@ mod bulk;
 mod command;
 mod consent;
 mod doctor;
+mod exporter;
 mod failure;
 mod found;
 mod output;

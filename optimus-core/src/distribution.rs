@@ -28,6 +28,11 @@ impl Distribution {
         self.buckets.iter().sum()
     }
 
+    /// Returns the sum of all durations, which is exact.
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum_us)
+    }
+
     /// Returns the mean, which is exact; `None` if nothing was counted.
     pub fn mean(&self) -> Option<Duration> {
         Some(Duration::from_micros(self.sum_us.checked_div(self.count())?))

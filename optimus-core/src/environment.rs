@@ -13,8 +13,10 @@ pub const WORKER_NAME: &str = "OPTIMUS_WORKER_NAME";
 pub const QUEUES: &str = "OPTIMUS_QUEUES";
 pub const CONCURRENCY: &str = "OPTIMUS_CONCURRENCY";
 pub const LOG_EACH: &str = "OPTIMUS_LOG_EACH";
+pub const METRICS: &str = "OPTIMUS_METRICS";
 /// Every variable that clients or workers read.
-const KNOWN: [&str; 7] = [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH];
+const KNOWN: [&str; 8] =
+    [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH, METRICS];
 /// The beginning of the names of all variables of Optimus.
 const PREFIX: &str = "OPTIMUS_";
 

@@ -74,6 +74,7 @@ mod limit;
 mod obstacle_text;
 mod operator_answers;
 mod options;
+mod overview;
 mod page;
 mod page_cursor;
 mod parameter;
@@ -180,6 +181,7 @@ pub use self::{
         RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    overview::QueueOverview,
     page::Page,
     page_cursor::PageCursor,
     parameter::{NoInput, Parameter, Takes},

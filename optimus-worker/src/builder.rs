@@ -47,7 +47,7 @@ pub struct WorkerBuilder {
     sources: Vec<Source>,
     scans: bool,
     inventory: bool,
-    problem: Option<Error>,
+    pub(crate) problem: Option<Error>,
 }
 
 impl fmt::Debug for WorkerBuilder {
@@ -79,6 +79,7 @@ impl WorkerBuilder {
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
             without_effect: Vec::new(),
+            metrics: None,
             success_level: Level::DEBUG,
         };
         Self {

@@ -73,6 +73,8 @@ impl Claimer {
             let answers = broker.run_all(calls).await;
             Turn { number, batches: count, requests, answers }
         });
+        #[cfg(feature = "metrics")]
+        self.shared.metrics.beats.turns.begun();
         // The first poll sends the calls. Without it, a turn would leave only after the tasks of an
         // answer that has arrived meanwhile, together with the turn after it, and Redis would have
         // nothing to do while handlers run.
@@ -98,6 +100,12 @@ impl Claimer {
         let mut worked = take_in_reports(&self.shared, batches, &mut answers.into_iter());
         for (request, answer) in requests.into_iter().zip(to_requests) {
             worked &= self.claims.take_in(request, answer);
+        }
+        #[cfg(feature = "metrics")]
+        if worked {
+            self.shared.metrics.beats.turns.ended();
+        } else {
+            self.shared.metrics.beats.turns.ended_in_part();
         }
         worked
     }

@@ -1,6 +1,6 @@
 //! The settings of a worker, validated once: [`Config`].
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use optimus_core::{
     AskCredentials, Error, QueueName,
@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) banner: bool,
     /// What the worker warns of when it starts: variables of the environment without effect.
     pub(crate) without_effect: Vec<String>,
+    /// Where metrics and probes are served.
+    pub(crate) metrics: Option<SocketAddr>,
     /// The level at which each success is logged.
     pub(crate) success_level: Level,
 }

@@ -2,13 +2,13 @@
 
 use optimus_core::{
     Error, QueueName,
-    environment::{self, CONCURRENCY, LOG_EACH, NAMESPACE, QUEUES, WORKER_NAME as NAME},
+    environment::{self, CONCURRENCY, LOG_EACH, METRICS, NAMESPACE, QUEUES, WORKER_NAME as NAME},
 };
 
 use crate::{builder::WorkerBuilder, config::parse_queues};
 
 /// The variables that set an option of a worker, apart from its URL.
-const OPTIONS: [&str; 5] = [NAMESPACE, NAME, QUEUES, CONCURRENCY, LOG_EACH];
+const OPTIONS: [&str; 6] = [NAMESPACE, NAME, QUEUES, CONCURRENCY, LOG_EACH, METRICS];
 
 /// What the environment has set, and what of it has no effect. Empty for a worker that does not
 /// read it.
@@ -90,6 +90,9 @@ impl WorkerBuilder {
                 }
             }
         }
+        if let Some(text) = set(METRICS) {
+            builder = metrics(builder, &text)?;
+        }
         let used = OPTIONS.iter().filter(|name| set(name).is_some());
         let used = used.map(|name| Variable { name, option: builder.option(name) }).collect();
         builder.environment = Environment { used, unknown };
@@ -104,9 +107,27 @@ impl WorkerBuilder {
             NAME => config.name.clone().unwrap_or_default(),
             QUEUES => format!("{:?} {:?}", config.order, config.queues),
             CONCURRENCY => config.concurrency.to_string(),
+            METRICS => format!("{:?}", config.metrics),
             _ => config.success_level.to_string(),
         }
     }
+}
+
+#[cfg(feature = "metrics")]
+fn metrics(mut builder: WorkerBuilder, text: &str) -> Result<WorkerBuilder, Error> {
+    let address = optimus_metrics::parse_address(text);
+    let invalid = |problem| Error::invalid(format!("{METRICS}: {problem}"));
+    builder.config.metrics = Some(address.map_err(invalid)?);
+    Ok(builder)
+}
+
+/// Refuses the variable: who has set it relies on probes.
+#[cfg(not(feature = "metrics"))]
+fn metrics(_: WorkerBuilder, _: &str) -> Result<WorkerBuilder, Error> {
+    Err(Error::invalid(format!(
+        "{METRICS}: this program is built without metrics; turn on the feature `metrics` of \
+         optimus-tasks, or remove the variable"
+    )))
 }
 
 #[cfg(test)]
@@ -154,6 +175,19 @@ mod tests {
             assert_eq!(level(word).unwrap(), expected, "{word}");
         }
         assert!(level("on").unwrap_err().to_string().contains("1, 0, true or false"));
+    }
+
+    #[test]
+    fn the_environment_sets_the_port_of_metrics_or_the_program_has_none() {
+        let vars = [("OPTIMUS_URL", "redis://a"), (METRICS, " 127.0.0.1:9000 ")];
+        let made = builder(&vars);
+        if cfg!(feature = "metrics") {
+            assert_eq!(made.unwrap().config.metrics, Some(([127, 0, 0, 1], 9000).into()));
+            let wrong = builder(&[vars[0], (METRICS, "9000")]).unwrap_err().to_string();
+            assert!(wrong.contains("OPTIMUS_METRICS") && wrong.contains("127.0.0.1:9000"));
+        } else {
+            assert!(made.unwrap_err().to_string().contains("feature `metrics`"));
+        }
     }
 
     #[test]

@@ -98,9 +98,14 @@ impl Standing {
         is_long
     }
 
-    /// Returns whether the lease is certain to be valid. A tenth of the lease is the margin.
+    /// Returns whether the lease is certain to be valid.
     pub(crate) fn lease_is_certain(&self) -> bool {
-        self.renewed_at.elapsed() < self.lease.mul_f64(0.9)
+        !self.lease_left().is_zero()
+    }
+
+    /// Returns how long the lease is certain to be valid. A tenth of the lease is the margin.
+    pub(crate) fn lease_left(&self) -> Duration {
+        self.lease.mul_f64(0.9).saturating_sub(self.renewed_at.elapsed())
     }
 
     /// Notes that a heartbeat must be sent by this time, or sooner if an earlier time was set.

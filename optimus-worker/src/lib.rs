@@ -19,6 +19,8 @@
 mod answered_reports;
 mod attempts;
 mod attendance;
+#[cfg(feature = "metrics")]
+mod beats;
 mod builder;
 mod cancel_listener;
 mod claim_request;
@@ -34,6 +36,8 @@ mod each_call;
 mod environment;
 mod executor;
 mod fallback_reporter;
+#[cfg(feature = "metrics")]
+mod health;
 mod heartbeat;
 mod id_hasher;
 mod io_driver_watch;
@@ -43,6 +47,8 @@ mod lease_state;
 mod ledger_retention;
 mod maintenance;
 mod marked_dead;
+#[cfg(feature = "metrics")]
+mod metrics_port;
 mod misfit;
 mod outcome_log;
 mod poll_schedule;
@@ -100,6 +106,8 @@ mod vitals;
 mod work_listener;
 mod worker;
 mod worker_leave;
+#[cfg(feature = "metrics")]
+mod worker_metrics;
 mod worker_start;
 
 pub use self::{builder::WorkerBuilder, worker::Worker};

@@ -116,6 +116,8 @@ impl Thread {
         let mut summary = Summary::new(shared.clone());
         let mut tally_writer = TallyWriter::new(shared.clone());
         let roles = run_roles(&shared, runtime, &mut summary, &mut tally_writer);
+        #[cfg(feature = "metrics")]
+        let roles = shared.metrics.beats.maintenance.watch(&shared.config, roles);
         let all = async { tokio::join!(roles, claimer.cancelled(), ending) };
         tokio::select! {
             biased;

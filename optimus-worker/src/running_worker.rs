@@ -21,6 +21,8 @@ pub(crate) const LOG_WITHIN: Duration = Duration::from_millis(300);
 pub(crate) struct Running {
     shared: Arc<Shared>,
     maintenance: Maintenance,
+    #[cfg(feature = "metrics")]
+    server: Option<optimus_metrics::Server>,
 }
 
 /// The claimer, as the maintenance thread sees it.
@@ -33,6 +35,8 @@ struct Claiming {
 impl Running {
     /// Starts the roles of a worker that is registered.
     pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
+        #[cfg(feature = "metrics")]
+        let server = shared.metrics.serve(&shared)?;
         let claimer = CancellationToken::new();
         let maintenance =
             Maintenance::start(shared.clone(), claimer.clone(), process).map_err(|problem| {
@@ -43,7 +47,12 @@ impl Running {
         // The claimer ends by itself after it has processed the answers that are still under way.
         tokio::spawn(claiming.claim());
         shared.services.run(&shared);
-        Ok(Self { shared, maintenance })
+        Ok(Self {
+            shared,
+            maintenance,
+            #[cfg(feature = "metrics")]
+            server,
+        })
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
@@ -54,6 +63,10 @@ impl Running {
     pub(crate) async fn end(mut self) {
         self.shared.shutdown.begin();
         self.maintenance.ended().await;
+        #[cfg(feature = "metrics")]
+        if let Some(server) = self.server.take() {
+            server.end().await;
+        }
         log_event!(self.shared.log, INFO, "the worker has ended");
         // The program may end after this, which would drop the events.
         self.shared.log.flush(LOG_WITHIN).await;
@@ -71,6 +84,8 @@ impl Claiming {
     async fn claim(mut self) {
         let Shared { shutdown, wakeups, .. } = &*self.shared;
         let claiming = run(Claimer::new(self.shared.clone()), &wakeups.claimer, shutdown.roles());
+        #[cfg(feature = "metrics")]
+        let claiming = self.shared.metrics.beats.claimer.watch(&self.shared.config, claiming);
         supervise("claimer", shutdown, claiming).await;
         self.is_over = true;
     }

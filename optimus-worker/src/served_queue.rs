@@ -115,6 +115,12 @@ impl Served {
         self.standing().registered(registered_at, lease);
     }
 
+    /// Returns how long the lease is certain to be valid.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn lease_left(&self) -> Duration {
+        self.standing().lease_left()
+    }
+
     pub(crate) fn received_seq(&self) -> u64 {
         self.standing().received_seq
     }

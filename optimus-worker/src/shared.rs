@@ -47,6 +47,9 @@ pub(crate) struct Shared {
     pub(crate) slots: Arc<Slots>,
     /// The counts that [`Summary`](crate::summary::Summary) logs.
     pub(crate) tally: Tally,
+    /// Where metrics and probes are served, and what they need.
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: crate::metrics_port::MetricsPort,
     /// The counts that [`TallyWriter`](crate::tally_writer::TallyWriter) adds to the statistics.
     pub(crate) task_tallies: TaskTallies,
     /// The client for handlers that submit.

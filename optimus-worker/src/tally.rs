@@ -1,6 +1,12 @@
 //! Counts how many attempts had each outcome since the last summary: [`Tally`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    mem,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use crate::outcome_log::Outcome;
 
@@ -10,6 +16,8 @@ use crate::outcome_log::Outcome;
 pub(crate) struct Tally {
     outcomes: [AtomicU64; OUTCOMES],
     lost: AtomicU64,
+    /// The counts at the last summary.
+    summed_up: Mutex<Counts>,
 }
 
 const OUTCOMES: usize = 8;
@@ -52,15 +60,37 @@ impl Tally {
 
     /// Returns the counts since the last call.
     pub(crate) fn take(&self) -> Counts {
-        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        let mut before = self.summed_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.all();
+        now.since(&mem::replace(&mut *before, now))
+    }
+
+    /// Returns the counts since the start of the worker.
+    pub(crate) fn all(&self) -> Counts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let [success, retry, dead, snoozed, cancelled, given_back, stale, unanswered] =
-            self.outcomes.each_ref().map(take);
-        let lost = take(&self.lost);
+            self.outcomes.each_ref().map(read);
+        let lost = read(&self.lost);
         Counts { success, retry, dead, snoozed, cancelled, given_back, stale, unanswered, lost }
     }
 }
 
 impl Counts {
+    /// Returns what was counted since earlier counts.
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            success: self.success - before.success,
+            retry: self.retry - before.retry,
+            dead: self.dead - before.dead,
+            snoozed: self.snoozed - before.snoozed,
+            cancelled: self.cancelled - before.cancelled,
+            given_back: self.given_back - before.given_back,
+            stale: self.stale - before.stale,
+            unanswered: self.unanswered - before.unanswered,
+            lost: self.lost - before.lost,
+        }
+    }
+
     /// Returns each count with its text in the log.
     fn texts(&self) -> [(u64, &'static str); OUTCOMES] {
         [

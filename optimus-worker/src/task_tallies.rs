@@ -16,7 +16,17 @@ const TASKS_MAX: usize = 64;
 
 /// What ended in each served queue since it was last added.
 #[derive(Debug)]
-pub(crate) struct TaskTallies(Box<[Mutex<Vec<Counted>>]>);
+pub(crate) struct TaskTallies(Box<[Mutex<Counting>]>);
+
+/// The counts of one queue.
+#[derive(Debug, Default)]
+struct Counting {
+    /// What is not taken yet.
+    open: Vec<Counted>,
+    /// What was taken since the start of the worker, for metrics.
+    #[cfg(feature = "metrics")]
+    taken: Vec<Counted>,
+}
 
 /// A task and its counts.
 pub(crate) type Counted = (&'static str, TaskStats);
@@ -26,7 +36,7 @@ impl TaskTallies {
         Self((0..queues).map(|_| Mutex::default()).collect())
     }
 
-    fn of(&self, place: usize) -> MutexGuard<'_, Vec<Counted>> {
+    fn of(&self, place: usize) -> MutexGuard<'_, Counting> {
         self.0[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,27 +85,51 @@ impl TaskTallies {
             // These attempts do not count, or nobody knows whether they do.
             Outcome::GivenBack | Outcome::Stale | Outcome::Unanswered => return,
         };
-        let mut counted = self.of(place);
-        let known = counted.iter().position(|(name, _)| *name == task);
-        let at = known.unwrap_or_else(|| {
-            let name = if counted.len() < TASKS_MAX { task } else { OTHER_TASKS };
-            let other = counted.iter().position(|(known, _)| *known == name);
-            other.unwrap_or_else(|| {
-                counted.push((name, TaskStats::default()));
-                counted.len() - 1
-            })
-        });
-        let stats = &mut counted[at].1;
+        let mut counting = self.of(place);
+        let stats = stats_of(&mut counting.open, task);
         *count(stats) += 1;
         more(stats);
     }
 
     /// Returns what was counted in a queue since the last call, by the names of the tasks.
     pub(crate) fn take(&self, place: usize) -> Vec<Counted> {
-        let mut taken = mem::take(&mut *self.of(place));
+        let mut counting = self.of(place);
+        let mut taken = mem::take(&mut counting.open);
+        #[cfg(feature = "metrics")]
+        for (task, stats) in &taken {
+            stats_of(&mut counting.taken, task).add(stats);
+        }
+        drop(counting);
         taken.sort_by_key(|(name, _)| *name);
         taken
     }
+
+    /// Returns what was counted in a queue since the start of the worker, by the names of tasks.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn all(&self, place: usize) -> Vec<Counted> {
+        let counting = self.of(place);
+        let mut all = counting.taken.clone();
+        for (task, stats) in &counting.open {
+            stats_of(&mut all, task).add(stats);
+        }
+        drop(counting);
+        all.sort_by_key(|(name, _)| *name);
+        all
+    }
+}
+
+/// Returns the counts of a task, which are those of the others if there are too many.
+fn stats_of<'a>(counted: &'a mut Vec<Counted>, task: &'static str) -> &'a mut TaskStats {
+    let known = counted.iter().position(|(name, _)| *name == task);
+    let at = known.unwrap_or_else(|| {
+        let name = if counted.len() < TASKS_MAX { task } else { OTHER_TASKS };
+        let other = counted.iter().position(|(known, _)| *known == name);
+        other.unwrap_or_else(|| {
+            counted.push((name, TaskStats::default()));
+            counted.len() - 1
+        })
+    });
+    &mut counted[at].1
 }
 
 #[cfg(test)]
@@ -119,5 +153,23 @@ mod tests {
         let other = &taken.iter().find(|(name, _)| *name == OTHER_TASKS).unwrap().1;
         assert_eq!((other.successes, other.run.count()), (72, 72));
         assert!(tallies.take(1).is_empty() && tallies.take(0).is_empty());
+    }
+
+    #[test]
+    #[cfg(feature = "metrics")]
+    fn all_counts_since_the_start_never_shrink_and_have_at_most_65_names() {
+        let tallies = TaskTallies::new(1);
+        let success = Outcome::Success(Level::DEBUG);
+        for number in 0..200 {
+            let name: &'static str = Box::leak(format!("task-{number}").into_boxed_str());
+            tallies.add(0, name, &success, |_| {});
+            let count = || tallies.all(0).iter().map(|(_, stats)| stats.successes).sum::<u64>();
+            assert_eq!(count(), number + 1);
+            if number % 7 == 0 {
+                tallies.take(0);
+                assert_eq!(count(), number + 1, "what was taken still counts");
+            }
+        }
+        assert_eq!(tallies.all(0).len(), 65);
     }
 }

@@ -50,9 +50,10 @@ impl Worker {
 
     /// Creates a worker from the environment variables `OPTIMUS_URL` (or `REDIS_URL` if it is not
     /// set), `OPTIMUS_QUEUES` (`critical=3,default` by weight or `critical>default` strictly),
-    /// `OPTIMUS_CONCURRENCY`, `OPTIMUS_NAMESPACE`, `OPTIMUS_WORKER_NAME` and `OPTIMUS_LOG_EACH`
-    /// (`1`: see [`WorkerBuilder::log_each`]). [`Client::from_env`](optimus_core::Client::from_env)
-    /// reads the same URL and namespace.
+    /// `OPTIMUS_CONCURRENCY`, `OPTIMUS_NAMESPACE`, `OPTIMUS_WORKER_NAME`, `OPTIMUS_LOG_EACH` (`1`:
+    /// see [`WorkerBuilder::log_each`]) and `OPTIMUS_METRICS` (the address of metrics and probes,
+    /// with the feature `metrics`). [`Client::from_env`](optimus_core::Client::from_env) reads the
+    /// same URL and namespace.
     ///
     /// A setting of the builder replaces the value of a variable. For example, `OPTIMUS_QUEUES` has
     /// no effect if [`queues`](WorkerBuilder::queues), [`weighted`](WorkerBuilder::weighted) or

@@ -51,6 +51,8 @@ pub(crate) async fn start(
     (registry, shardeds, source_list): (Registry, Shardeds, SourceList),
     (data, layers, services): (Data, Layers, Vec<Service>),
 ) -> Result<Arc<Shared>, Error> {
+    #[cfg(feature = "metrics")]
+    let metrics = crate::metrics_port::MetricsPort::open(&config)?;
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
     let facts = check_server(&broker, &config).await?;
@@ -80,7 +82,6 @@ pub(crate) async fn start(
     let shards_broker = broker.separate("shards");
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
-    let task_tallies = TaskTallies::new(queues.len());
     Ok(Arc::new(Shared {
         config,
         registry,
@@ -94,6 +95,7 @@ pub(crate) async fn start(
         sources,
         runtime: Handle::current(),
         broker: broker.clone(),
+        task_tallies: TaskTallies::new(queues.len()),
         queues: Queues::new(queues),
         shardeds,
         shards_broker,
@@ -105,7 +107,8 @@ pub(crate) async fn start(
         collects: Collects::default(),
         slots,
         tally: Tally::default(),
-        task_tallies,
+        #[cfg(feature = "metrics")]
+        metrics,
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),

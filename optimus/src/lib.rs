@@ -146,7 +146,7 @@ pub use optimus_core::{
     HISTORY_BYTES_MIN, HISTORY_DAYS_MAX, HistoryCursor, HistoryDay, HistoryDetails, HistoryFilter,
     HistoryOptions, HistoryPage, HistoryRow,
 };
-pub use optimus_core::{PAGE_MAX, PageCursor, TaskPage, TaskRow};
+pub use optimus_core::{PAGE_MAX, PageCursor, QueueOverview, TaskPage, TaskRow};
 pub use optimus_core::{ProcessAbout, ProcessAnswer, ProcessCursor, ProcessDetails, ProcessDoing};
 pub use optimus_core::{ProcessHandle, ProcessPage, RunningTask};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};

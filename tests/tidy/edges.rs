@@ -14,10 +14,11 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-macros", &[]),
     ("optimus-tasks-embedded", &[]),
     ("optimus-tasks-core", &["optimus-tasks-embedded"]),
-    ("optimus-tasks-worker", &["optimus-tasks-core"]),
+    ("optimus-tasks-metrics", &[]),
+    ("optimus-tasks-worker", &["optimus-tasks-core", "optimus-tasks-metrics"]),
     ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
     ("optimus-tasks-sql", &["optimus-tasks-core"]),
-    ("optimus-tasks-cli", &["optimus-tasks-core"]),
+    ("optimus-tasks-cli", &["optimus-tasks-core", "optimus-tasks-metrics"]),
     ("optimus-transactions", &[]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (

@@ -106,7 +106,7 @@ fn forward(_: &tokio::process::Child) {}
 
 /// Waits for Ctrl-C or for the signal of a supervisor.
 #[cfg(unix)]
-async fn asked_to_end() {
+pub(super) async fn asked_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
         signal(SignalKind::interrupt()),
@@ -123,6 +123,6 @@ async fn asked_to_end() {
 }
 
 #[cfg(not(unix))]
-async fn asked_to_end() {
+pub(super) async fn asked_to_end() {
     let _ = tokio::signal::ctrl_c().await;
 }

@@ -5,6 +5,7 @@ pub(crate) mod dead;
 pub(crate) mod dev;
 pub(crate) mod dispenser;
 pub(crate) mod doctor;
+pub(crate) mod exporter;
 mod fingerprint_row;
 pub(crate) mod flow;
 pub(crate) mod group;
@@ -64,6 +65,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Flow(command) => flow::run(command, session).await,
         Command::Search(command) => search::run(command, session).await,
         Command::Doctor(command) => doctor::run(&command, session).await,
+        Command::Exporter(command) => exporter::run(command, session).await,
         Command::Dev(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

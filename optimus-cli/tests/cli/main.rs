@@ -4,6 +4,7 @@
 mod acts;
 mod dev;
 mod exits;
+mod exporter;
 mod hostile;
 mod kit;
 mod outputs;

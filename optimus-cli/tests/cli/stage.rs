@@ -47,6 +47,10 @@ impl Stage {
         self.client.inspector()
     }
 
+    pub(crate) fn url(&self) -> &str {
+        self.redis.url()
+    }
+
     /// Returns the program with these arguments, for this namespace.
     pub(crate) fn command(&self, line: &[&str]) -> Command {
         let mut command = optimus();

@@ -182,6 +182,11 @@ impl Connection {
         self.0.breaks.load(Ordering::Acquire)
     }
 
+    /// Returns whether the connection was lost and no other one is there yet.
+    pub(super) fn is_down(&self) -> bool {
+        self.0.down.load(Ordering::Acquire)
+    }
+
     /// Returns how many connections were made so far.
     pub(super) fn connects(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)

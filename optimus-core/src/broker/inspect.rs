@@ -139,6 +139,11 @@ impl Broker {
 
     /// Reads the answer to [`counts`](Self::counts).
     pub fn read_counts(mut reply: Reply) -> Result<Counts, BrokerError> {
+        Self::read_states(&mut reply)
+    }
+
+    /// Reads the first part of an answer to [`counts`](Self::counts).
+    pub(super) fn read_states(reply: &mut Reply) -> Result<Counts, BrokerError> {
         Ok(Counts {
             ready: reply.number()?,
             delayed: reply.number()?,
@@ -160,6 +165,11 @@ impl Broker {
         let call = ScriptCall::new(&scripts::COUNT, &self.keys(queue), "");
         let mut reply = self.run_read(call).await?;
         reply.next_texts(COUNTS)?;
+        Self::read_totals(&mut reply)
+    }
+
+    /// Reads the part of an answer that follows the [`Counts`].
+    pub(super) fn read_totals(reply: &mut Reply) -> Result<Totals, BrokerError> {
         Ok(Totals {
             successes: reply.number()?,
             retries: reply.number()?,

@@ -44,14 +44,22 @@ impl Broker {
         limit: usize,
         cursor: &str,
     ) -> Result<Listed, BrokerError> {
-        let call = ScriptCall::new(&scripts::LIST, &self.keys(queue), "")
-            .arg(state.as_str())
-            .arg(limit)
-            .arg(cursor);
+        let call = self.list_call(queue, state, limit, cursor);
         Self::read_list(queue, self.run_read(call).await?)
     }
 
-    fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
+    pub(super) fn list_call(
+        &self,
+        queue: &QueueName,
+        state: TaskState,
+        limit: usize,
+        cursor: &str,
+    ) -> ScriptCall {
+        let call = ScriptCall::new(&scripts::LIST, &self.keys(queue), "").arg(state.as_str());
+        call.arg(limit).arg(cursor)
+    }
+
+    pub(super) fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
         let mut listed = Listed { rows: Vec::new(), next: reply.text()? };
         while !reply.is_empty() {
             // Another program may have added a foreign entry to the list.

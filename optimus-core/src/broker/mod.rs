@@ -30,6 +30,7 @@ mod list;
 mod login;
 mod member_words;
 mod operate;
+mod overview;
 mod parameters;
 mod permissions;
 mod prerequisite_words;
@@ -84,6 +85,7 @@ pub use self::{
     limit::Acquired,
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
+    overview::QueueSeen,
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
@@ -202,6 +204,11 @@ impl Broker {
     /// reach another server, which lacks recent writes.
     pub fn breaks(&self) -> u64 {
         self.connection.breaks()
+    }
+
+    /// Returns whether the connection was lost and no other one is there yet.
+    pub fn is_down(&self) -> bool {
+        self.connection.is_down()
     }
 
     /// Returns how many connections the broker has made so far.

@@ -61,10 +61,24 @@ impl Broker {
         skip: usize,
         last: u32,
     ) -> Result<(u64, [String; 3], Vec<String>), BrokerError> {
+        Self::read_stats_page(self.run_read(self.stats_call(queue, unit, skip, last)).await?)
+    }
+
+    /// Returns the call that reads a page of finished rows, and the open ones.
+    pub(super) fn stats_call(
+        &self,
+        queue: &QueueName,
+        unit: StatsUnit,
+        skip: usize,
+        last: u32,
+    ) -> ScriptCall {
         let limit = (last as usize).saturating_sub(skip).min(BATCH_MAX);
-        let call =
-            self.call(&scripts::STATS, queue, "").arg(unit.key()).arg(skip).arg(limit.max(1));
-        let mut reply: Reply = self.run_read(call).await?;
+        self.call(&scripts::STATS, queue, "").arg(unit.key()).arg(skip).arg(limit.max(1))
+    }
+
+    pub(super) fn read_stats_page(
+        mut reply: Reply,
+    ) -> Result<(u64, [String; 3], Vec<String>), BrokerError> {
         let now_ms = reply.number()?;
         let open = [reply.text()?, reply.text()?, reply.text()?];
         Ok((now_ms, open, reply.rest()?))

@@ -10,7 +10,8 @@
 //! [`FaultProxy`] stands between a client and a server and causes network faults. A
 //! [`PostgresServer`] and a [`MariaDbServer`] are private databases. A [`TlsServer`]
 //! speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a long run, and
-//! its checker. A [`Mutant`] is a deliberate bug that tests must notice. [`ZONES`] are time zones.
+//! its checker. [`exposition`] reads metrics, and [`http_get`] gets them. A [`Mutant`] is a
+//! deliberate bug that tests must notice. [`ZONES`] are time zones.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -19,7 +20,9 @@ pub mod history;
 
 mod binary;
 mod child;
+pub mod exposition;
 mod faketime;
+mod http;
 mod launch;
 mod mutant;
 mod namespace;
@@ -54,6 +57,7 @@ mod tls;
 pub use binary::{REDIS_SERVER_VAR, find_redis_server};
 pub use child::ChildGuard;
 pub use faketime::{fake_clock, has_faketime};
+pub use http::{HttpAnswer, http_get};
 pub use launch::{RedisServerBuilder, TlsFiles};
 pub use mutant::Mutant;
 pub use namespace::namespace;

@@ -12,6 +12,7 @@ mod failover;
 mod leases;
 mod lost_answers;
 mod lost_wakeups;
+mod metrics;
 mod network;
 mod outage;
 mod permissions;

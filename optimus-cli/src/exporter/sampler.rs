@@ -1,0 +1,82 @@
+//! Reads Redis for the exporter: [`Sampler`].
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use optimus_core::{Error, Inspector, PAGE_MAX, QueueName};
+
+use super::{
+    sample::{QueueSample, Sample},
+    want_slots::WantSlots,
+};
+
+/// The most pages of processes of a read.
+const PROCESS_PAGES_MAX: usize = 100;
+
+/// Reads queues and processes, and remembers what it needs for rates.
+pub(crate) struct Sampler {
+    inspector: Inspector,
+    /// The queues to read; all if there is none.
+    named: Vec<QueueName>,
+    queues_max: usize,
+    target: Duration,
+    past: BTreeMap<QueueName, WantSlots>,
+}
+
+impl Sampler {
+    pub(crate) fn new(
+        inspector: Inspector,
+        named: Vec<QueueName>,
+        queues_max: usize,
+        target: Duration,
+    ) -> Self {
+        Self { inspector, named, queues_max, target, past: BTreeMap::new() }
+    }
+
+    /// Reads all once.
+    pub(crate) async fn sample(&mut self) -> Result<Sample, Error> {
+        let began = Instant::now();
+        let mut queues =
+            if self.named.is_empty() { self.inspector.queues().await? } else { self.named.clone() };
+        let left_out = queues.len().saturating_sub(self.queues_max) as u64;
+        queues.truncate(self.queues_max);
+        let seen = self.inspector.overview(&queues).await?;
+        let has_all = self.named.is_empty() && left_out == 0;
+        let mut sample = Sample { left_out, has_all, ..Sample::default() };
+        let slots = self.processes(&mut sample).await?;
+        self.past.retain(|queue, _| queues.contains(queue));
+        let now = Instant::now();
+        for seen in seen {
+            let past = self.past.entry(seen.queue.clone()).or_default();
+            let want_slots = past.note(now, &seen, self.target);
+            let slots = slots.get(seen.queue.as_str()).copied().unwrap_or(0);
+            sample.queues.push(QueueSample { seen, slots, want_slots });
+        }
+        sample.took = began.elapsed();
+        Ok(sample)
+    }
+
+    /// Reads the processes. Returns the slots by queue.
+    async fn processes(&self, sample: &mut Sample) -> Result<BTreeMap<String, u64>, Error> {
+        let (mut slots, mut after) = (BTreeMap::<String, u64>::new(), None);
+        for _ in 0..PROCESS_PAGES_MAX {
+            let page = self.inspector.processes(after.as_ref(), PAGE_MAX).await?;
+            for process in &page.rows {
+                let allowed = process.doing.slots as u64;
+                sample.processes += 1;
+                sample.slots_allowed += allowed;
+                sample.slots_busy += process.doing.busy as u64;
+                for queue in &process.about.queues {
+                    *slots.entry(queue.clone()).or_default() += allowed;
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(slots)
+    }
+}

@@ -1,0 +1,66 @@
+//! What operators watch of all queues at once: [`QueueOverview`].
+
+use std::time::Duration;
+
+use crate::{
+    Error,
+    broker::{Counts, QueueSeen, Totals},
+    id::QueueName,
+    inspect::Inspector,
+    stats::TaskStats,
+};
+
+/// What operators watch of a queue.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct QueueOverview {
+    /// The queue.
+    pub queue: QueueName,
+    /// How many tasks are in each state.
+    pub counts: Counts,
+    /// What ended so far.
+    pub totals: Totals,
+    /// The time since the submit of the first ready task; `None` if no task is ready.
+    pub oldest: Option<Duration>,
+    /// How late the schedule of the queue is that is most overdue; `None` if none is.
+    pub schedule_lag: Option<Duration>,
+    /// What ended in the present hour and in the one before, as workers have counted.
+    pub recent: TaskStats,
+}
+
+impl QueueOverview {
+    fn of(queue: &QueueName, seen: QueueSeen) -> Self {
+        let since = |at_ms: u64| Duration::from_millis(seen.now_ms.saturating_sub(at_ms));
+        let is_ready = seen.counts.ready > 0;
+        Self {
+            queue: queue.clone(),
+            oldest: seen.first_ready_ms.map(since).filter(|_| is_ready),
+            schedule_lag: seen.next_schedule_ms.map(since).filter(|lag| !lag.is_zero()),
+            recent: seen.stats.total(),
+            counts: seen.counts,
+            totals: seen.totals,
+        }
+    }
+}
+
+impl Inspector {
+    /// Reads what operators watch of these queues: five commands a queue, 50 queues in a write. The
+    /// numbers of one queue are of almost the same moment.
+    ///
+    /// ```
+    /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
+    /// let inspector = client.inspector();
+    /// for seen in inspector.overview(&inspector.queues().await?).await? {
+    ///     println!("{}: {} ready, for {:?}", seen.queue, seen.counts.ready, seen.oldest);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn overview(&self, queues: &[QueueName]) -> Result<Vec<QueueOverview>, Error> {
+        let seen = self.broker.overview(queues).await?;
+        Ok(queues.iter().zip(seen).map(|(queue, seen)| QueueOverview::of(queue, seen)).collect())
+    }
+}
