@@ -8,7 +8,7 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
+    Data, Error, Layers, LogDesk, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
     WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
@@ -81,6 +81,7 @@ pub(crate) async fn start(
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
     let task_tallies = TaskTallies::new(queues.len());
+    let said = wakeups.clone();
     Ok(Arc::new(Shared {
         config,
         registry,
@@ -106,6 +107,7 @@ pub(crate) async fn start(
         slots,
         tally: Tally::default(),
         task_tallies,
+        log_desk: Arc::new(LogDesk::new(move || said.line_said())),
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),

@@ -42,6 +42,23 @@ async fn tasks_and_queues_are_listed_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_task_is_shown_with_it() {
+    let stage = Stage::new().await;
+    let lines: Vec<String> = (0..130).map(|number| format!("copied file {number}")).collect();
+    let [short, long] =
+        stage.ended(["log: copied 42 files\nclosed", &format!("log: {}", lines.join("\n"))]).await;
+    stage.optimus(&["task", "show", &short.to_string()]).matches("task_show_log");
+    let shown = stage.optimus(&["task", "show", &long.to_string()]).ended(0).out;
+    assert!(shown.contains("30 earlier lines not kept") && shown.contains("80 lines not shown"));
+    assert!(!shown.contains("file 109") && shown.contains("file 110"), "{shown}");
+    let shown = stage.optimus(&["task", "show", &long.to_string(), "--full"]).ended(0).out;
+    assert!(shown.contains("attempt 1: copied file 30\n") && shown.contains("file 129"), "{shown}");
+    let shown = stage.optimus(&["task", "show", &short.to_string(), "--json"]).ended(0).json();
+    let log = &shown[0]["log"];
+    assert_eq!((&log["dropped"], &log["lines"][1]["text"]), (&0.into(), &"closed".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_has_a_line_for_each_row() {
     let stage = Stage::new().await;
     let tasks = stage.fill().await;

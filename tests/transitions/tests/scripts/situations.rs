@@ -150,6 +150,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("fingerprints", &["a queue"]),
     ("retain", &["kept, set", "kept, no more", "kept, removed"]),
     ("history", &["kept, successes", "kept, deaths"]),
+    ("annotate", &["more lines", "a repeat"]),
     ("attend", &["a new process", "a known process", "it leaves"]),
     ("wish", &["a known process"]),
     (
