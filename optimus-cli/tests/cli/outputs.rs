@@ -42,6 +42,27 @@ async fn tasks_and_queues_are_listed_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_found_by_their_headers_and_changed() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    let other = send("b".to_owned()).header("tenant", "other").header("region", "eu");
+    stage.client.submit(other).await.unwrap();
+    let found = |headers: &[&str]| {
+        let mut line = vec!["task", "list", "mail", "--json"];
+        headers.iter().for_each(|header| line.extend(["--header", header]));
+        stage.optimus(&line).ended(0).json()
+    };
+    let acme = found(&["tenant=acme"]);
+    assert!(acme.len() == 1 && acme[0]["id"] == tasks.ready.to_string(), "{acme:?}");
+    let counts = [&["tenant"][..], &["tenant", "region=eu"], &["tenant=acme", "region"]];
+    assert_eq!(counts.map(|headers| found(headers).len()), [2, 1, 0]);
+    stage.optimus(&["task", "list", "mail", "--header", "=acme"]).ended(2);
+    let clear = ["queue", "clear", "mail", "--header", "tenant=acme", "--expect", "1", "--yes"];
+    stage.optimus(&clear).ended(0);
+    assert_eq!((found(&["tenant=acme"]).len(), found(&["tenant"]).len()), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_log_of_a_task_is_shown_with_it() {
     let stage = Stage::new().await;
     let lines: Vec<String> = (0..130).map(|number| format!("copied file {number}")).collect();
