@@ -16,7 +16,7 @@ use crate::{
 const DAY: u64 = 86_400_000;
 const LONG: Duration = Duration::from_secs(10_000_000);
 
-/// Says the lines up to this number, of which `count` are sent, each with its number.
+/// Returns the last `count` lines of an attempt that has said `last`, each with its number.
 fn lines(id: &TaskId, fence: u64, last: u64, count: u64) -> SaidLines {
     let texts = (last + 1 - count..=last).map(|number| format!("{START} 1 {fence}.{number}"));
     let text = texts.collect::<Vec<_>>().join("\n");

@@ -245,11 +245,10 @@ impl World {
             }
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
             "count" => broker.counts(queue).await.map(drop),
-            "annotate" => self.log_in(bench, situation).await,
             "attend" | "wish" => self.attend_in(bench, script, situation).await,
             "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
             "tally" | "stats" => self.tally_in(bench, script, situation).await,
-            "retain" | "history" => self.history_in(bench, script, situation).await,
+            "retain" | "history" | "annotate" => self.history_in(bench, script, situation).await,
             "enroll" | "disband" => self.group_in(bench, script, situation).await,
             "apply" if ["members", "results"].contains(&situation) => {
                 self.count_in(bench, situation).await

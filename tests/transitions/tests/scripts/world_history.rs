@@ -54,6 +54,7 @@ impl World {
             _ => TaskState::Success,
         };
         match (script, situation) {
+            ("annotate", _) => self.log_in(bench, situation).await,
             ("retain", "kept, set") => {
                 broker.retain(queue, Some((180, 1 << 21, ",job,"))).await.map(drop)
             }
