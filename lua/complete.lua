@@ -3,8 +3,8 @@
 -- The script ends attempts that succeeded, each only if the caller still holds it under its token.
 -- It stores the value that the handler returned, marks the biz id as done, notifies waiting
 -- clients, passes the permits of lanes on, gives those of limits back, frees the tasks that waited
--- for these, and adds a summary to the last 1,000.
--- Those that leave these go to the history, if the queue keeps one.
+-- for these, and adds a summary to the last 1,000. Those that leave these go to the history, if the
+-- queue keeps one.
 --
 -- KEYS   the naming block, of which a call without extras but lanes passes seven; then the result
 --        and biz keys that extras refer to

@@ -17,7 +17,7 @@ local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], K
   KEYS[6]
 local cancelled, workers, success, waiters = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local skips, tries, errors, blobs, priorities = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local deleted = KEYS[16]
+local deleted, logs, logged = KEYS[16], KEYS[17], KEYS[18]
 local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
@@ -69,6 +69,8 @@ redis.call('ZCARD', priority)
 redis.call('ZCARD', deleted)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
+redis.call('HLEN', logs)
+redis.call('ZCARD', logged)
 
 -- Writes.
 redis.call('ZREM', priority, '', unpack(ids))
@@ -91,6 +93,7 @@ if #in_ready > 0 then
   redis.call('HINCRBY', meta, 'tombstones', #in_ready)
 end
 write_drop(meta, tasks, sides, ids, freed)
+drop_logs(logs, logged, ids)
 redis.call('HSET', meta, 'dead_bytes', whole(bytes.dead), 'cancelled_bytes', whole(bytes.cancelled))
 for i, id in ipairs(ids) do
   ends[i], gone[2 * i - 1], gone[2 * i] = 'forgotten', whole(now), id

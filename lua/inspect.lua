@@ -3,11 +3,11 @@
 -- KEYS   the naming block
 -- ARGV   1 id
 -- REPLY  OK, state, worker that holds it, ms when it is due or ended, record, blob, tries, errors,
---        token, summary of a success
+--        token, summary of a success, log
 
 local meta, tasks, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, workers, success, blobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local tries, errors = KEYS[10], KEYS[11]
+local tries, errors, logs = KEYS[10], KEYS[11], KEYS[12]
 local id = ARGV[1]
 
 -- Checks.
@@ -23,4 +23,5 @@ if state == 'success' then
 end
 return { 'OK', state, holder, at,
   redis.call('HGET', tasks, id) or '', redis.call('HGET', blobs, id) or '',
-  redis.call('HGET', tries, id) or '', redis.call('HGET', errors, id) or '', token, summary }
+  redis.call('HGET', tries, id) or '', redis.call('HGET', errors, id) or '', token, summary,
+  redis.call('HGET', logs, id) or '' }

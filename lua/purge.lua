@@ -1,5 +1,6 @@
 -- purge: Dead | Cancelled → ∅, past their age or above the limits, up to 128; also idle
--- ledgers, groups that have ended or lack members, and what is too old in the history
+-- ledgers, groups that have ended or lack members, logs of tasks that are gone, and what is too
+-- old in the history
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
@@ -22,6 +23,7 @@
 local meta, tasks, dead, cancelled, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
 local ledgers, workers, deleted, groups = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local logs, logged = KEYS[13], KEYS[14]
 local now, keep, keep_bytes = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
 local sides = { tries, errors, blobs, priorities }
@@ -115,6 +117,10 @@ for _, gid in ipairs(due) do
     end
   end
 end
+local unlogged, still_logged = old_logs(tasks, logs, logged, now)
+for _, id in ipairs(ids) do
+  unlogged[#unlogged + 1] = id
+end
 local history = history_of(string.sub(meta, 1, -5), flags[3], now)
 if history then
   trim_history(history)
@@ -133,6 +139,11 @@ end
 if flow and #ids + #old > 0 then
   flow.write(now)
 end
+-- A key is added to before something is removed from it.
+if #still_logged > 0 then
+  redis.call('ZADD', logged, unpack(still_logged))
+end
+drop_logs(logs, logged, unlogged)
 for _, gid in ipairs(old) do
   redis.call('UNLINK', key_of(meta, 'group', gid), key_of(meta, 'results', gid))
 end
@@ -162,5 +173,5 @@ for _, client in ipairs(idle) do
   redis.call('ZREM', ledgers, client)
 end
 local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX
-  or #due == GROUPS_MAX
+  or #due == GROUPS_MAX or #unlogged - #ids + #still_logged / 2 == OLD_LOGS_MAX
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

@@ -22,6 +22,7 @@ local limits, paused, shut, spent, loans = KEYS[29], KEYS[30], KEYS[31], KEYS[32
 local groups, widths, asked, gathers = KEYS[34], KEYS[35], KEYS[36], KEYS[37]
 local schedules, code_schedules = KEYS[38], KEYS[39]
 local tally, minutes, hours, days = KEYS[40], KEYS[41], KEYS[42], KEYS[43]
+local logs, logged = KEYS[44], KEYS[45]
 local now, idle_ms = now_ms(ARGV[1]), tonumber(ARGV[2])
 local FENCES_A_MS = 1024
 
@@ -48,12 +49,12 @@ local used = count('HLEN', { tasks }) + count('ZCARD', { ledgers, workers, group
   + count('ZCARD', { schedules, code_schedules })
   + count('HLEN', { ties }) + count('ZCARD', { outboxes })
 count('HLEN', { meta, priorities, tries, errors, skips, cancel, waiters, blobs })
-count('HLEN', { unmet, unmet_ended, applied, tally })
+count('HLEN', { unmet, unmet_ended, applied, tally, logs })
 -- What an operator has set stays.
 used = used + count('HLEN', { limits, paused, widths }) + count('ZCARD', { loans })
 count('LLEN', { ready, success, wake, minutes, hours, days })
 count('ZCARD', { priority, delayed, retry, dead, cancelled, deleted, lanes, asks, giveups, shut })
-count('ZCARD', { spent, asked, gathers })
+count('ZCARD', { spent, asked, gathers, logged })
 local latest = redis.call('LRANGE', success, -1, -1)[1]
 local ended_at = latest and string.match(latest, '^%S+ (%d+)')
 local used_at = math.max(tonumber(fence or 0) / FENCES_A_MS, tonumber(watched_at or 0),

@@ -33,6 +33,9 @@ pub(crate) struct Filter {
     /// Tasks whose last error has this fingerprint, as `dead fingerprints` prints it.
     #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true)]
     fingerprint: Option<Fingerprint>,
+    /// Tasks with this header: `tenant=acme`, or `tenant` for any value; may be repeated.
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse::header)]
+    headers: Vec<(String, Option<String>)>,
 }
 
 /// Reads the word of a reason.
@@ -48,8 +51,8 @@ fn cause(word: &str) -> Result<Reason, String> {
 impl Filter {
     /// Returns whether all tasks are meant.
     pub(crate) fn is_all(&self) -> bool {
-        let Self { task, older, error, cause, fingerprint } = self;
-        let texts = task.is_none() && error.is_none();
+        let Self { task, older, error, cause, fingerprint, headers } = self;
+        let texts = task.is_none() && error.is_none() && headers.is_empty();
         texts && older.is_none() && cause.is_none() && fingerprint.is_none()
     }
 
@@ -68,6 +71,10 @@ impl Filter {
                 .is_none_or(|text| error.is_some_and(|e| e.message.contains(text)))
             && self.cause.is_none_or(|cause| error.is_some_and(|error| error.reason == cause))
             && self.fingerprint.is_none_or(|print| error.and_then(|e| e.fingerprint) == Some(print))
+            && self.headers.iter().all(|(name, wanted)| {
+                let header = row.headers.get(name);
+                header.is_some_and(|value| wanted.as_ref().is_none_or(|wanted| wanted == value))
+            })
     }
 }
 

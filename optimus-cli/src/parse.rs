@@ -51,6 +51,18 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     })
 }
 
+/// Reads a header such as `tenant=acme`, or its name alone.
+pub(crate) fn header(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() {
+        return Err(format!("{text:?} names no header; write tenant=acme, or tenant"));
+    }
+    Ok((name.to_owned(), value))
+}
+
 /// Reads where a limit applies: `queue`, `task:NAME`, `lane:KEY`, `limit:NAME`.
 pub(crate) fn gate(text: &str) -> Result<Gate, String> {
     let wrong = || {
@@ -96,6 +108,15 @@ mod tests {
         for wrong in ["", "5", "/s", "5/y", "-5/s"] {
             assert!(rate(wrong).unwrap_err().contains("100/s"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_header_has_a_name_and_possibly_a_value() {
+        let read = |text| header(text).unwrap();
+        assert_eq!(read("tenant"), ("tenant".into(), None));
+        assert_eq!(read("tenant="), ("tenant".into(), Some(String::new())));
+        assert_eq!(read("q=a=b"), ("q".into(), Some("a=b".into())));
+        assert!(header("=acme").unwrap_err().contains("tenant=acme"));
     }
 
     #[test]

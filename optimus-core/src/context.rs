@@ -8,7 +8,7 @@ use std::{
     pin::pin,
     slice,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -29,7 +29,8 @@ use crate::{
     group::Member,
     id::{QueueName, TaskId},
     layers::Layers,
-    task_progress::TaskProgress,
+    log_desk::LogSeat,
+    said::Said,
     tick::Tick,
 };
 
@@ -49,8 +50,8 @@ struct Inner {
     data: Arc<Data>,
     /// Values of this attempt alone.
     values: Values,
-    /// What the handler has said last.
-    progress: Mutex<Option<TaskProgress>>,
+    /// What the handler has said.
+    said: Said,
     /// The worker's threads. Without a worker, the runtime's threads are used.
     threads: Option<Arc<Threads>>,
     /// The worker's client.
@@ -73,9 +74,12 @@ impl Context {
     pub fn build(
         attempt: AttemptFacts,
         data: Arc<Data>,
-        worker: Option<(Arc<Threads>, Arc<OwnClient>)>,
+        worker: Option<(Arc<Threads>, Arc<OwnClient>, LogSeat)>,
     ) -> Self {
-        let (threads, client) = worker.unzip();
+        let (threads, client, seat) = match worker {
+            Some((threads, client, seat)) => (Some(threads), Some(client), Some(seat)),
+            None => (None, None, None),
+        };
         let (cancelled, stop) = (AtomicBool::new(false), Notify::new());
         let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
         Self {
@@ -86,7 +90,7 @@ impl Context {
                 stop,
                 data,
                 values: Values::default(),
-                progress: Mutex::default(),
+                said: Said::new(seat),
                 threads,
                 client,
                 blocking,
@@ -101,29 +105,9 @@ impl Context {
         self.inner.attempt.tick.as_deref()
     }
 
-    /// Says how far this attempt has come, for operators: the part that is done, from 0 to 1, and
-    /// up to 100 characters, or `""`. [`Inspector::processes`](crate::Inspector::processes) and
-    /// `optimus process show` have the last one of each running task.
-    ///
-    /// The worker sends it every 5 s with what else it says of itself, so it costs no call of
-    /// Redis, however often a handler says it. Nothing is left of it when the attempt ends.
-    ///
-    /// ```
-    /// # fn doc(ctx: &optimus_core::Context, files: &[String]) {
-    /// for (done, file) in files.iter().enumerate() {
-    ///     ctx.progress(done as f64 / files.len() as f64, file);
-    /// }
-    /// # }
-    /// ```
-    pub fn progress(&self, part: f64, text: impl AsRef<str>) {
-        let progress = TaskProgress::new(part, text.as_ref());
-        *self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
-    }
-
-    /// Returns what was last said with [`progress`](Self::progress); for workers.
-    #[doc(hidden)]
-    pub fn last_progress(&self) -> Option<TaskProgress> {
-        self.inner.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns what the handler has said, and the attempt that says it.
+    pub(crate) fn said(&self) -> (&Said, &AttemptFacts) {
+        (&self.inner.said, &self.inner.attempt)
     }
 
     /// Returns the task's id.

@@ -18,6 +18,7 @@ use crate::{
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
     stats::{Stats, StatsUnit},
+    task_log::TaskLog,
     task_page::{PAGE_MAX, TaskPage},
 };
 
@@ -60,6 +61,8 @@ pub struct TaskDetails {
     pub record: Option<Result<TaskRecord, RecordError>>,
     /// The summary of a success: `<task> <attempt> <ms> <worker>`.
     pub summary: Option<String>,
+    /// What its attempts have said with [`Context::log`](crate::Context::log).
+    pub log: TaskLog,
 }
 
 /// A worker, with its machine and the tasks that it runs in one queue.
@@ -253,6 +256,7 @@ impl Inspector {
             errors: found.errors.lines().filter_map(read_error).collect(),
             record,
             summary: summary(&found.summary),
+            log: TaskLog::read(&found.log),
         }))
     }
 

@@ -71,6 +71,7 @@ mod layer;
 mod layers;
 mod lease;
 mod limit;
+mod log_desk;
 mod obstacle_text;
 mod operator_answers;
 mod options;
@@ -87,6 +88,7 @@ mod record_debug;
 mod record_json;
 mod retry;
 mod roster;
+mod said;
 mod schedule;
 mod schedule_details;
 mod scheduled_task;
@@ -108,6 +110,7 @@ mod store_schedule;
 mod stored_call;
 mod submission;
 mod task;
+mod task_log;
 mod task_page;
 mod task_progress;
 mod tick;
@@ -208,6 +211,7 @@ pub use self::{
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},
+    task_log::{LogLine, TaskLog},
     task_page::{PAGE_MAX, TaskPage, TaskRow},
     task_progress::TaskProgress,
     tick::Tick,
@@ -229,6 +233,7 @@ pub use self::{
     guarded_drop::panic_text,
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
+    log_desk::{AttemptLog, LogDesk, LogSeat},
     page::{PageFacts, Stamp},
     parameter::{Given, give, given, none_given, take},
     process_page::RUNNING_SHOWN,

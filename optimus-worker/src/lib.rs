@@ -45,6 +45,7 @@ mod janitor;
 mod layer_ended;
 mod lease_state;
 mod ledger_retention;
+mod log_writer;
 mod maintenance;
 mod marked_dead;
 #[cfg(feature = "metrics")]

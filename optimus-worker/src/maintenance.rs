@@ -19,6 +19,7 @@ use crate::{
     heartbeat::Heartbeat,
     io_driver_watch::DriverWatch,
     janitor::Janitor,
+    log_writer::LogWriter,
     posts::Posts,
     process::Process,
     reaper::Reaper,
@@ -115,7 +116,9 @@ impl Thread {
         };
         let mut summary = Summary::new(shared.clone());
         let mut tally_writer = TallyWriter::new(shared.clone());
-        let roles = run_roles(&shared, runtime, &mut summary, &mut tally_writer);
+        let mut log_writer = LogWriter::new(shared.clone());
+        let writers = (&mut tally_writer, &mut log_writer);
+        let roles = run_roles(&shared, runtime, &mut summary, writers);
         #[cfg(feature = "metrics")]
         let roles = shared.metrics.beats.maintenance.watch(&shared.config, roles);
         let all = async { tokio::join!(roles, claimer.cancelled(), ending) };
@@ -128,6 +131,7 @@ impl Thread {
         }
         answered_reports::log_unanswered(&shared);
         summary.log();
+        supervise("log writer", shutdown, log_writer.leave()).await;
         supervise("tally writer", shutdown, tally_writer.leave()).await;
         supervise("leave", shutdown, worker_leave::leave(&shared)).await;
         shutdown.left();
@@ -143,7 +147,7 @@ async fn run_roles(
     shared: &Arc<Shared>,
     runtime: Handle,
     summary: &mut Summary,
-    tally_writer: &mut TallyWriter,
+    (tally_writer, log_writer): (&mut TallyWriter, &mut LogWriter),
 ) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
@@ -201,6 +205,7 @@ async fn run_roles(
         supervise("scheduler", shutdown, run(Scheduler::new(shared.clone()), scheduler, stop)),
         supervise("summary", shutdown, run(summary, &never, stop)),
         supervise("tally writer", shutdown, run(tally_writer, &never, stop)),
+        supervise("log writer", shutdown, run(log_writer, &wakeups.log_writer.wakeup, stop)),
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),
     );

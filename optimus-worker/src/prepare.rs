@@ -4,8 +4,8 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use optimus_core::{
-    AttemptFacts, Backoff, Context, Lease, Reason, RecordError, SOURCE_HEADER, TaskDefinition,
-    TaskRecord,
+    AttemptFacts, Backoff, Context, Lease, LogSeat, Reason, RecordError, SOURCE_HEADER,
+    TaskDefinition, TaskRecord,
     broker::{Give, Release, StartBy},
     log_event, takes_list,
 };
@@ -179,6 +179,7 @@ fn find(
         shared.quarantine.started(Instant::now(), time_alone(losses, record.max_losses));
     }
     let payload = Payload::of(&mut record);
+    let began = Instant::now();
     let begins = AttemptFacts {
         id: lease.id.clone(),
         task: definition.name(),
@@ -186,14 +187,14 @@ fn find(
         failures,
         max_retry: record.max_retry,
         fence: lease.token.fence,
-        deadline: (Instant::now() + record.timeout).into_std(),
+        deadline: (began + record.timeout).into_std(),
         age: age(record.accepted_ms, &lease, now_ms),
         lane: record.lane.as_ref().map(|lane| lane.key.clone()),
         member: record.member.clone(),
         tick: record.tick.take(),
         headers: record.headers,
     };
-    let ctx = context_of(shared, begins);
+    let ctx = context_of(shared, begins, (began, now_ms));
     let facts = Facts {
         task: definition.name(),
         attempt,
@@ -238,8 +239,9 @@ fn source_of(record: &TaskRecord) -> Option<&str> {
     record.headers.get(SOURCE_HEADER.0).map(String::as_str)
 }
 
-fn context_of(shared: &Shared, begins: AttemptFacts) -> Context {
-    let worker = (shared.threads.clone(), shared.client.clone());
+fn context_of(shared: &Shared, begins: AttemptFacts, at: (Instant, u64)) -> Context {
+    let seat = LogSeat { desk: shared.log_desk.clone(), began: at.0, began_ms: at.1 };
+    let worker = (shared.threads.clone(), shared.client.clone(), seat);
     Context::build(begins, shared.data.clone(), Some(worker))
 }
 

@@ -21,6 +21,7 @@
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | attendance | an attempt, if asleep | `Attempts::insert` |
 //! | | what an operator asks | `CancelListener` |
+//! | log writer | the first line that handlers say, if asleep | `LogDesk` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
 //! | | the last post, given back | `Posts` |
@@ -49,6 +50,7 @@ pub(crate) struct Wakeups {
     pub(crate) fallback_reporter: Sleeper,
     pub(crate) driver_watch: Sleeper,
     pub(crate) attendance: Sleeper,
+    pub(crate) log_writer: Sleeper,
     pub(crate) ending: Sleeper,
     /// Whether the work listener has asked for the next free slot.
     slot_awaited: AtomicBool,
@@ -198,6 +200,11 @@ impl Wakeups {
         self.fallback_reporter.wake();
         self.driver_watch.wake();
         self.attendance.wake();
+    }
+
+    /// Called when a handler has said something and nothing else waits to be sent.
+    pub(crate) fn line_said(&self) {
+        self.log_writer.wake();
     }
 
     /// Called when an operator has asked the process for something.

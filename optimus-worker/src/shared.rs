@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus_core::{Data, Layers, OwnClient, Threads, WorkerId, broker::Broker, log::Log};
+use optimus_core::{Data, Layers, LogDesk, OwnClient, Threads, WorkerId, broker::Broker, log::Log};
 
 use tokio::runtime::Handle;
 
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: crate::metrics_port::MetricsPort,
     /// The counts that [`TallyWriter`](crate::tally_writer::TallyWriter) adds to the statistics.
     pub(crate) task_tallies: TaskTallies,
+    /// The lines that handlers say.
+    pub(crate) log_desk: Arc<LogDesk>,
     /// The client for handlers that submit.
     pub(crate) client: Arc<OwnClient>,
     /// The runtime for handlers that block.

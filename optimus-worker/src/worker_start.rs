@@ -8,7 +8,7 @@ use std::{
 };
 
 use optimus_core::{
-    Data, Error, Layers, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
+    Data, Error, Layers, LogDesk, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
     WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint, ServerFacts},
     log_event, platform,
@@ -82,6 +82,7 @@ pub(crate) async fn start(
     let shards_broker = broker.separate("shards");
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
+    let said = wakeups.clone();
     Ok(Arc::new(Shared {
         config,
         registry,
@@ -109,6 +110,7 @@ pub(crate) async fn start(
         tally: Tally::default(),
         #[cfg(feature = "metrics")]
         metrics,
+        log_desk: Arc::new(LogDesk::new(move || said.line_said())),
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),

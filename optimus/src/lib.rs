@@ -146,11 +146,11 @@ pub use optimus_core::{
     HISTORY_BYTES_MIN, HISTORY_DAYS_MAX, HistoryCursor, HistoryDay, HistoryDetails, HistoryFilter,
     HistoryOptions, HistoryPage, HistoryRow,
 };
+pub use optimus_core::{LogLine, TaskDetails, TaskLog, TaskProgress, WorkerDetails};
 pub use optimus_core::{PAGE_MAX, PageCursor, QueueOverview, TaskPage, TaskRow};
 pub use optimus_core::{ProcessAbout, ProcessAnswer, ProcessCursor, ProcessDetails, ProcessDoing};
 pub use optimus_core::{ProcessHandle, ProcessPage, RunningTask};
 pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
-pub use optimus_core::{TaskDetails, TaskProgress, WorkerDetails};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]

@@ -195,7 +195,7 @@ struct DayRow(HistoryDay);
 
 impl Row for DayRow {
     const COLUMNS: &'static [Column] =
-        &[Column::text("DAY"), Column::number("SUCCESSES"), Column::number("DEATHS")];
+        &[Column::text("DAY"), Column::number("SUCCESS SIZE"), Column::number("DEATH SIZE")];
 
     fn cells(&self, _: DateTime<Utc>) -> Vec<Cell> {
         let HistoryDay { day, success_bytes, dead_bytes, .. } = self.0;

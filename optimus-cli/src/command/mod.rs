@@ -23,6 +23,7 @@ pub(crate) mod search;
 pub(crate) mod shard;
 pub(crate) mod stats;
 pub(crate) mod task;
+mod task_log;
 mod task_row;
 mod task_show;
 pub(crate) mod worker;

@@ -8,6 +8,7 @@ use optimus_core::{
 };
 use serde_json::json;
 
+use super::task_log;
 use crate::{
     failure::{Exit, Failure},
     output::text,
@@ -52,6 +53,7 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         "result",
         result.as_ref().map(|result| shown(result.to_string().as_bytes(), limit)),
     ));
+    fields.push(("log", task_log::shown(&found.log, limit)));
     for error in found.errors.iter().rev() {
         fields.push(("error", Some(error_text(error, now))));
     }
@@ -197,6 +199,7 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "result": result,
         "summary": found.summary,
         "errors": found.errors,
+        "log": found.log,
         "unreadable": unreadable.map(ToString::to_string),
     })
 }

@@ -16,6 +16,8 @@ const HOSTILE: &str = "a\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\u{202e}gnp.exe\
 async fn no_text_of_a_task_reaches_the_terminal_as_it_is() {
     let stage = Stage::new().await;
     let [dead] = stage.ended([&*format!("fail: {HOSTILE}")]).await;
+    let [talks] = stage.ended([&*format!("log: {HOSTILE}")]).await;
+    let talks = talks.to_string();
     let rich = send(HOSTILE.to_owned()).biz_id("o\u{202e}17").header("note", "x\u{202e}y\u{9b}z");
     let rich = stage.client.submit(rich.lane("lane\u{202e}7")).await.unwrap().id().to_string();
     let behind = send("b".to_owned()).lane("lane\u{202e}7");
@@ -37,6 +39,7 @@ async fn no_text_of_a_task_reaches_the_terminal_as_it_is() {
         &["queue", "show", "mail"][..],
         &["task", "list", "mail"],
         &["task", "show", &dead],
+        &["task", "show", &talks],
         &["task", "show", &rich],
         &["task", "explain", &behind],
         &["dead", "list"],

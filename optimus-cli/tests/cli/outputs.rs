@@ -42,6 +42,47 @@ async fn tasks_and_queues_are_listed_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_found_by_their_headers_and_changed() {
+    let stage = Stage::new().await;
+    let tasks = stage.fill().await;
+    let other = send("b".to_owned()).header("tenant", "other").header("region", "eu");
+    stage.client.submit(other).await.unwrap();
+    let found = |headers: &[&str]| {
+        let mut line = vec!["task", "list", "mail", "--json"];
+        headers.iter().for_each(|header| line.extend(["--header", header]));
+        stage.optimus(&line).ended(0).json()
+    };
+    let acme = found(&["tenant=acme"]);
+    assert!(acme.len() == 1 && acme[0]["id"] == tasks.ready.to_string(), "{acme:?}");
+    let counts = [&["tenant"][..], &["tenant", "region=eu"], &["tenant=acme", "region"]];
+    assert_eq!(counts.map(|headers| found(headers).len()), [2, 1, 0]);
+    stage.optimus(&["task", "list", "mail", "--header", "=acme"]).ended(2);
+    let clear = ["queue", "clear", "mail", "--header", "tenant=acme", "--expect", "1", "--yes"];
+    stage.optimus(&clear).ended(0);
+    assert_eq!((found(&["tenant=acme"]).len(), found(&["tenant"]).len()), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_task_is_shown_with_it() {
+    let stage = Stage::new().await;
+    let lines: Vec<String> = (0..130).map(|number| format!("copied file {number}")).collect();
+    let [short, long] =
+        stage.ended(["log: copied 42 files\nclosed", &format!("log: {}", lines.join("\n"))]).await;
+    stage.optimus(&["task", "show", &short.to_string()]).matches("task_show_log");
+    let shown = stage.optimus(&["task", "show", &long.to_string()]).ended(0).out;
+    assert!(shown.contains("30 earlier lines not kept") && shown.contains("80 lines not shown"));
+    assert!(
+        !shown.contains(": copied file 109\n") && shown.contains(": copied file 110\n"),
+        "{shown}"
+    );
+    let shown = stage.optimus(&["task", "show", &long.to_string(), "--full"]).ended(0).out;
+    assert!(shown.contains("attempt 1: copied file 30\n") && shown.contains("file 129"), "{shown}");
+    let shown = stage.optimus(&["task", "show", &short.to_string(), "--json"]).ended(0).json();
+    let log = &shown[0]["log"];
+    assert_eq!((&log["dropped"], &log["lines"][1]["text"]), (&0.into(), &"closed".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_has_a_line_for_each_row() {
     let stage = Stage::new().await;
     let tasks = stage.fill().await;

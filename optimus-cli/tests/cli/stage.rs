@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// A handler that ends as its argument says.
 #[optimus::task(queue = "mail", max_retry = 0, outcome_ttl = "1h")]
-pub(crate) async fn send(how: String) -> Result<String, optimus::BoxError> {
+pub(crate) async fn send(how: String, ctx: optimus::Context) -> Result<String, optimus::BoxError> {
     match how.as_str() {
         "cancel" => Err(Cancel.into()),
         "retry" => Err(Retry::after(Duration::from_secs(3_600)).into()),
@@ -22,6 +22,10 @@ pub(crate) async fn send(how: String) -> Result<String, optimus::BoxError> {
         "hang" => {
             std::future::pending::<()>().await;
             Ok(String::new())
+        }
+        text if text.starts_with("log: ") => {
+            ctx.log(&text["log: ".len()..]);
+            Err(Fatal::new("it has said enough").into())
         }
         text if text.starts_with("fail: ") => Err(text["fail: ".len()..].to_owned().into()),
         text => Ok(text.to_owned()),

@@ -46,6 +46,13 @@ impl Broker {
         Ok(!self.run(call).await?.text()?.is_empty())
     }
 
+    /// Lets a queue keep no more tasks, for the same days and in the same bytes as before. Returns
+    /// whether it kept something before.
+    pub async fn retain_no_more(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let call = ScriptCall::new(&scripts::RETAIN, &self.keys(queue), "");
+        Ok(!self.run(call.arg("-").arg("").arg("")).await?.text()?.is_empty())
+    }
+
     /// Reads some entries of a day.
     pub async fn history(
         &self,

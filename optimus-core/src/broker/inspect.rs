@@ -28,6 +28,8 @@ pub struct Found {
     pub errors: String,
     /// The summary of the task's success.
     pub summary: String,
+    /// The lines that its attempts have said, as stored.
+    pub log: String,
 }
 
 /// How many tasks of a queue are in each state.
@@ -117,6 +119,7 @@ impl Broker {
             tries,
             errors,
             summary: reply.text()?,
+            log: String::from_utf8_lossy(&reply.bytes()?).into_owned(),
         })
     }
 

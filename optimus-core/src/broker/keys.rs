@@ -49,6 +49,7 @@
 //! | `success` | list | summaries of the last 1,000 |
 //! | `success:<day>`, `dead:<day>` | list | the history of a day: lines of tasks |
 //! | `histories`, `history_bytes` | zset, hash | these lists by day; their bytes |
+//! | `logs`, `logged` | hash, zset | what attempts have said; id by the ms of the last line |
 //! | `tally` | hash, expires | the open rows of the statistics: of the minute, hour and day |
 //! | `minutes`, `hours`, `days` | list, expires | finished rows, the latest last |
 //! | `tries`, `errors`, `skips`, `cancel`, `waiters` | hash | by id; exist only while used |

@@ -3,6 +3,7 @@
 //! This module is for the other Optimus crates and is not public API. It exposes no type of the
 //! `redis` crate.
 
+mod annotate;
 mod claim;
 mod collect;
 mod completion_wait;
@@ -67,6 +68,7 @@ use tokio::time::Instant;
 
 pub use self::reply::Reply;
 pub use self::{
+    annotate::{ANNOTATED_MAX, SaidLines},
     claim::{Claimed, Grant, Lost, Reaped, StartBy},
     collect::Collected,
     completion_wait::{End, Ends, Returned},

@@ -286,20 +286,20 @@ scripts! {
         "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
         "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
         "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
-        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out", "task_log",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
-        "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted",
+        "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted", "logs", "logged",
     ];
     PURGE = "purge": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
-        "group_member", "history",
+        "group_member", "history", "task_log",
     ] [
         "meta", "tasks", "dead", "cancelled", "tries", "errors", "blobs", "priorities", "ledgers",
-        "workers", "deleted", "groups",
+        "workers", "deleted", "groups", "logs", "logged",
     ];
     RETIRE = "retire": ["script_version", "clock"] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
@@ -307,7 +307,7 @@ scripts! {
         "ledgers", "workers", "wake", "deleted", "lanes", "unmet", "unmet_ended", "ties",
         "outboxes", "applied", "asks", "giveups", "limits", "paused", "shut", "spent", "loans",
         "groups", "widths", "asked", "gathers", "schedules", "code_schedules", "tally", "minutes",
-        "hours", "days",
+        "hours", "days", "logs", "logged",
     ];
     AWAIT = "await": [
         "key_of", "task_born", "task_header", "gather", "lane_find", "gate_class", "gate_find",
@@ -328,7 +328,7 @@ scripts! {
         "key_of", "task_header", "gather", "lane_find", "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
-        "tries", "errors",
+        "tries", "errors", "logs",
     ];
     SCHEDULE = "schedule": ["clock", "schedule_wakeup"] [
         "meta", "schedules", "code_schedules", "schedule:",
@@ -352,6 +352,7 @@ scripts! {
     FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
     RETAIN = "retain": ["clock"] ["meta", "histories", "history_bytes"];
     HISTORY = "history": ["clock"] ["history_bytes", "success"];
+    ANNOTATE = "annotate": ["clock"] ["logs", "logged"];
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [

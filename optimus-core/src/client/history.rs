@@ -46,10 +46,9 @@ impl Client {
     /// As for [`keep_history`](Self::keep_history).
     pub async fn stop_history(&self, queue: impl AsRef<str>) -> Result<QueueAnswer, Error> {
         let queue = &QueueName::new(queue)?;
-        match self.inspector().history_details(queue).await?.options {
-            Some(options) => self.retain(queue, Some(&options.tasks([""; 0]))).await,
-            None => Ok(QueueAnswer::Unknown),
-        }
+        let failed = |problem| of_queue("keep the history of", queue, problem);
+        let had_one = self.0.broker.retain_no_more(queue).await.map_err(failed)?;
+        Ok(if had_one { QueueAnswer::Known } else { QueueAnswer::Unknown })
     }
 
     /// Removes the history of a queue, and lets it keep no more lines.

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 96] = [
+const NAMES: [&str; 98] = [
     "meta",
     "tasks",
     "blobs",
@@ -60,6 +60,8 @@ const NAMES: [&str; 96] = [
     "dead:",
     "histories",
     "history_bytes",
+    "logs",
+    "logged",
     "tally",
     "minutes",
     "hours",

@@ -18,6 +18,7 @@ mod rosters;
 mod schedules;
 mod states;
 mod statistics;
+mod task_logs;
 mod view;
 
 pub use self::{
@@ -44,6 +45,7 @@ pub fn fsck(dump: &Dump) -> Vec<String> {
         rosters::check,
         statistics::check,
         history::check,
+        task_logs::check,
         bounds::check,
     ];
     for check in checks {

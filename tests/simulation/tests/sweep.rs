@@ -105,9 +105,9 @@ scenes! {
 /// that wait while the clock is set back. Four need a group that has not ended when its time is
 /// over, the next one 10,000 rows that have failed, and one 512 items of a dispenser whose time is
 /// over. Two write the results of members of a group that end together: different results, and
-/// eight equal ones. One belongs to the relay of a database. Two need more than 500 dead tasks, and
-/// the last one a member of a roster whose data Redis has lost.
-const MADE_NOWHERE: [&str; 32] = [
+/// eight equal ones. One belongs to the relay of a database. Two need more than 500 dead tasks, one
+/// a member of a roster whose data Redis has lost, and the last three more than 8,192 logs.
+const MADE_NOWHERE: [&str; 35] = [
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",
@@ -140,6 +140,9 @@ const MADE_NOWHERE: [&str; 32] = [
     "local rank = redis.call('ZRANK', dead, after)",
     "redis.call('ZCOUNT', dead, '-inf', after_ms)",
     "redis.call('HGETALL', fences)",
+    "redis.call('ZRANGE', logged, '0'",
+    "redis.call('HDEL', logs, unpack(oldest))",
+    "redis.call('ZREM', logged, unpack(oldest))",
 ];
 
 /// The script that no scene runs, because only operators call it. Its own tests make each call.

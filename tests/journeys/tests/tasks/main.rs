@@ -21,6 +21,7 @@ mod kept_bytes;
 mod layers;
 mod layers_ended;
 mod lifecycle;
+mod logs;
 mod operating;
 mod outcomes;
 mod outcomes_unknown;

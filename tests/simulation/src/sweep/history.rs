@@ -1,9 +1,10 @@
-//! Deaths of some days that a queue keeps, and an operator who reads and removes them.
+//! Deaths of some days that a queue keeps, what the tasks have said, and an operator who reads and
+//! removes them.
 
 use std::time::Duration;
 
-use optimus_core::broker::{Broker, FailureOutcome, Keep};
-use optimus_core::{HistoryFilter, HistoryOptions, platform};
+use optimus_core::broker::{Broker, FailureOutcome, Keep, SaidLines};
+use optimus_core::{HistoryFilter, HistoryOptions, TaskId, platform};
 
 use super::Actor;
 use super::hand::{APART, Hand};
@@ -42,7 +43,15 @@ async fn die(actor: &Actor, worker: &str, days: u64) {
     hand.submit(|call| call).await;
     let run = hand.claim(1).await;
     hand.broker = later(&hand, days);
+    // One of the two has ended long ago.
+    let gone = TaskId::new(hand.queue.clone());
+    let said = run.iter().map(|lease| &lease.id).chain([&gone]).map(lines).collect::<Vec<_>>();
+    drop(hand.broker.annotate(&hand.queue, &said).await);
     hand.fail(&run, FailureOutcome::Dead).await;
+}
+
+fn lines(id: &TaskId) -> SaidLines {
+    SaidLines { id: id.clone(), fence: 1, last: 1, count: 1, text: "1 1 copied".into() }
 }
 
 /// Returns the broker, so many days later.

@@ -27,7 +27,7 @@ async fn a_full_store_refuses_whole_submits_and_can_be_drained(bench: Bench) {
 fn grows(script: &str, situation: &str) -> bool {
     match script {
         "submit" | "schedule" | "tick" | "dispenser_add" => true,
-        "tally" => situation != "a repeat",
+        "tally" | "annotate" => situation != "a repeat",
         "dispenser_rebuild" => situation != "dispensed, end",
         _ => false,
     }

@@ -84,6 +84,17 @@ async fn a_call_of_one_task_keeps_what_leaves(bench: Bench) {
     assert_eq!((ids(&found.entries).len(), found.recent.len()), (129, 1_001));
 }
 
+async fn a_history_that_is_stopped_keeps_the_days_that_were_set_last(bench: Bench) {
+    assert!(!bench.now().retain_no_more(&bench.queue).await.unwrap());
+    assert_eq!(bench.names().await, [""; 0], "there was none to stop");
+    set(&bench, 9, 1 << 20, ",send,").await;
+    set(&bench, 30, 1 << 21, "*").await;
+    for _ in 0..2 {
+        assert!(bench.now().retain_no_more(&bench.queue).await.unwrap());
+        assert_eq!(bench.field("meta", "history").await.unwrap(), "30 2097152 -");
+    }
+}
+
 async fn only_the_named_tasks_are_kept(bench: Bench) {
     set(&bench, 9, 1 << 20, ",send,mail,").await;
     let worker = bench.worker_for(0, "w", LONG).await;
@@ -259,6 +270,7 @@ async fn a_queue_with_a_history_is_not_removed_unless_that_is(bench: Bench) {
 on_both![
     a_success_is_among_the_last_or_in_its_day,
     a_call_of_one_task_keeps_what_leaves,
+    a_history_that_is_stopped_keeps_the_days_that_were_set_last,
     only_the_named_tasks_are_kept,
     a_death_is_kept_with_its_error_and_how_long_it_took,
     a_task_that_dies_with_its_worker_is_kept,

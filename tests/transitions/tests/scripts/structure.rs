@@ -178,6 +178,21 @@ async fn each_damage_of_histories_is_found(bench: Bench) {
     each_of(&bench, &world, DAMAGES_OF_HISTORIES).await;
 }
 
+/// Damages of logs.
+const DAMAGES_OF_LOGS: &[(&str, &str)] = &[
+    ("ZREM $logged @held", "is not in `logged`"),
+    ("HDEL $logs @held", "has no lines"),
+    ("HSET $logs @held 1", "its log is"),
+    ("HSET $logs @held 1_2_5_1", "its log is"),
+    ("HSET $logs who 1", "a log of \"who\""),
+    ("PEXPIRE $logs 500000", "logs expires in"),
+];
+
+async fn each_damage_of_logs_is_found(bench: Bench) {
+    let world = World::build(&bench).await;
+    each_of(&bench, &world, DAMAGES_OF_LOGS).await;
+}
+
 async fn each_of(bench: &Bench, world: &World, damages: &[(&str, &str)]) {
     let sound = bench.dump().await;
     for (damage, message) in damages {
@@ -206,4 +221,5 @@ on_both![
     each_damage_of_schedules_is_found,
     each_damage_of_dispensers_is_found,
     each_damage_of_histories_is_found,
+    each_damage_of_logs_is_found,
 ];

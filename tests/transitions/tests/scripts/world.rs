@@ -46,6 +46,7 @@ impl World {
         world.group_some(bench).await;
         world.await_all(bench).await;
         world.tally_some(bench).await;
+        world.log_some(bench).await;
         attend(bench, 59_500, &world.busy).await.expect("nothing refuses it");
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
@@ -247,7 +248,7 @@ impl World {
             "attend" | "wish" => self.attend_in(bench, script, situation).await,
             "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
             "tally" | "stats" => self.tally_in(bench, script, situation).await,
-            "retain" | "history" => self.history_in(bench, script, situation).await,
+            "retain" | "history" | "annotate" => self.history_in(bench, script, situation).await,
             "enroll" | "disband" => self.group_in(bench, script, situation).await,
             "apply" if ["members", "results"].contains(&situation) => {
                 self.count_in(bench, situation).await
