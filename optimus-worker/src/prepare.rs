@@ -144,11 +144,9 @@ fn hold(shared: &Shared, quarantined: QuarantinedTask) {
     log_event!(shared.log, WARN, task, %id, %queue, attempt, losses, "{text}");
 }
 
-fn find(
-    shared: &Shared,
-    claim: Claim,
-    leader: Option<&Arc<Attempt>>,
-) -> Result<(Arc<Attempt>, TaskDefinition, Payload), Obstacle> {
+type Found = Result<(Arc<Attempt>, TaskDefinition, Payload), Obstacle>;
+
+fn find(shared: &Shared, claim: Claim, leader: Option<&Arc<Attempt>>) -> Found {
     let Claim { lease, record, tries, was_tried, start_by, now_ms, alone } = claim;
     let (failures, losses, misfits) = tries;
     let attempt = 1 + failures + losses;
@@ -211,15 +209,19 @@ fn find(
         on_lost: record.on_lost,
         has_sides: was_tried || record.has_blob || record.priority != 0,
     };
-    let part = match (leader, record.gather) {
-        (Some(leader), _) => Part::after(leader),
-        (None, Some(_)) if alone => Part::leads(1),
-        (None, Some(gather)) => Part::leads(collect::most(shared, definition.name(), gather.max)),
-        (None, None) => Part::Alone,
-    };
     let mut attempt = Attempt::new(lease, now_ms, facts, ctx);
-    attempt.part = part;
+    let most = record.gather.map(|gather| collect::most(shared, definition.name(), gather.max));
+    attempt.part = part_of(leader, most.map(|most| if alone { 1 } else { most }));
     Ok((Arc::new(attempt), definition, payload))
+}
+
+/// Returns the part of a task that follows this leader, or that is gathered with up to `most`.
+fn part_of(leader: Option<&Arc<Attempt>>, most: Option<usize>) -> Part {
+    match (leader, most) {
+        (Some(leader), _) => Part::after(leader),
+        (None, Some(most)) => Part::leads(most),
+        (None, None) => Part::Alone,
+    }
 }
 
 /// Returns the definition of a task and its back-off, or what this worker does not know.

@@ -32,8 +32,9 @@ fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
     harness(&program, &args).map(|()| true)
 }
 
-/// Runs a short version of every measurement, and counts instructions if valgrind is installed. Each
-/// task must run exactly once, and Redis, a client and a worker must not do more work than before.
+/// Runs a short version of every measurement, and counts instructions if valgrind is installed.
+/// Each task must run exactly once, and Redis, a client and a worker must not do more work than
+/// before.
 ///
 /// # Errors
 ///
