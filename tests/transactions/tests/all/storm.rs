@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -53,13 +53,24 @@ macro_rules! storms {
 }
 storms!(on_postgres: sqlx::Postgres, on_mariadb: sqlx::MySql, on_sqlite: sqlx::Sqlite);
 
-/// One writer: commits and rolls back until it is stopped. Returns how many of its calls were
+/// When a transaction began and when its commit was answered, in ticks of one clock.
+type Times = (u64, u64);
+
+/// Orders what happens in all writers.
+static CLOCK: AtomicU64 = AtomicU64::new(1);
+
+/// One writer: commits and rolls back until it is stopped. Returns the times of its calls that were
 /// committed; these have the numbers from 0.
-async fn write<DB: TestDb>(setup: Arc<Setup<DB>>, writer: u32, stop: Arc<AtomicBool>) -> u32 {
-    let mut committed = 0;
+async fn write<DB: TestDb>(
+    setup: Arc<Setup<DB>>,
+    writer: u32,
+    stop: Arc<AtomicBool>,
+) -> Vec<Times> {
+    let (mut committed, mut times) = (0, Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let count = [1, 1, 3, 20][fastrand::usize(..4)];
         let is_kept = fastrand::u32(..5) > 0;
+        let begun = CLOCK.fetch_add(1, Ordering::SeqCst);
         let mut tx = setup.pool.begin_with(begin::<DB>()).await.unwrap();
         let number = |at: u32| if is_kept { committed + at } else { 1_000_000 + at };
         if count == 1 {
@@ -74,12 +85,14 @@ async fn write<DB: TestDb>(setup: Arc<Setup<DB>>, writer: u32, stop: Arc<AtomicB
         if is_kept {
             tx.commit().await.unwrap();
             committed += count;
+            let ended = CLOCK.fetch_add(1, Ordering::SeqCst);
+            times.resize(committed as usize, (begun, ended));
         } else {
             tx.rollback().await.unwrap();
         }
         sleep(Duration::from_millis(2)).await;
     }
-    committed
+    times
 }
 
 fn begin<DB: TestDb>() -> &'static str {
@@ -108,20 +121,26 @@ async fn storm<DB: TestDb>(child: &str, kills: u32) {
         committed.push(writer.await.unwrap());
     }
     setup.all_relayed().await;
-    let all: u32 = committed.iter().sum();
-    seen.has(all as usize).await;
+    let all: usize = committed.iter().map(Vec::len).sum();
+    seen.has(all).await;
     drop(relays);
     drop(worker);
     let ran = seen.all();
-    assert!(all > kills, "the storm has moved {all} calls");
+    assert!(all > kills as usize, "the storm has moved {all} calls");
     let mut next: HashMap<u32, u32> = HashMap::new();
+    // The latest begin among the calls so far.
+    let mut latest = 0;
     for (writer, number) in ran {
         let expected = next.entry(writer).or_default();
         assert_eq!(number, *expected, "writer {writer}: lost, twice or out of order");
         *expected += 1;
+        let (begun, ended) = committed[writer as usize][number as usize];
+        assert!(ended > latest, "a transaction that began after the commit has overtaken it");
+        latest = latest.max(begun);
     }
-    for (writer, count) in (0..).zip(committed) {
-        assert_eq!(next.get(&writer).copied().unwrap_or(0), count, "writer {writer}: lost");
+    for (writer, times) in (0..).zip(committed) {
+        let count = next.get(&writer).copied().unwrap_or(0);
+        assert_eq!(count as usize, times.len(), "writer {writer}: lost");
     }
     println!("{all} calls, {kills} relays killed");
 }
