@@ -49,7 +49,9 @@ async fn tasks_are_found_by_their_headers_and_changed() {
     stage.client.submit(other).await.unwrap();
     let found = |headers: &[&str]| {
         let mut line = vec!["task", "list", "mail", "--json"];
-        headers.iter().for_each(|header| line.extend(["--header", header]));
+        for header in headers {
+            line.extend(["--header", header]);
+        }
         stage.optimus(&line).ended(0).json()
     };
     let acme = found(&["tenant=acme"]);
@@ -78,8 +80,8 @@ async fn the_log_of_a_task_is_shown_with_it() {
     let shown = stage.optimus(&["task", "show", &long.to_string(), "--full"]).ended(0).out;
     assert!(shown.contains("attempt 1: copied file 30\n") && shown.contains("file 129"), "{shown}");
     let shown = stage.optimus(&["task", "show", &short.to_string(), "--json"]).ended(0).json();
-    let log = &shown[0]["log"];
-    assert_eq!((&log["dropped"], &log["lines"][1]["text"]), (&0.into(), &"closed".into()));
+    let said = &shown[0]["log"];
+    assert_eq!((&said["dropped"], &said["lines"][1]["text"]), (&0.into(), &"closed".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
