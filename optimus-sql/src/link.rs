@@ -105,8 +105,8 @@ impl<DB: OutboxDb> Link<DB> {
     }
 }
 
-/// Returns why a pool has no connection. It says only how long it has waited, because it tries again
-/// and again to connect.
+/// Returns why a pool has no connection. It says only how long it has waited, because it tries
+/// again and again to connect.
 pub(crate) async fn cause<DB: OutboxDb>(pool: &Pool<DB>, problem: Error) -> Error {
     if !matches!(problem, Error::Database(sqlx::Error::PoolTimedOut)) {
         return problem;

@@ -43,9 +43,9 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Run it in the application, or in a worker: see [`Outbox`](crate::Outbox). Any number of relays
 /// may run on one database: one works, and the others look every second or two whether it goes on.
 /// All of them must lead to the same Redis and the same namespace, because a database has one
-/// outbox. One that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox for
-/// 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this. SQLite has
-/// no such limit: a process that is frozen there keeps the lock of the whole database.
+/// outbox. One that is frozen within its transaction (a few milliseconds of a turn) keeps the
+/// outbox for 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this.
+/// SQLite has no such limit: a process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {

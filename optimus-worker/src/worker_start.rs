@@ -81,9 +81,8 @@ pub(crate) async fn start(
     log_start(&broker, &config, &registry, &worker);
     let shards_broker = broker.separate("shards");
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
-    let slots = Slots::new(config.concurrency, queues.len(), wakeups.clone());
-    let said = wakeups.clone();
     Ok(Arc::new(Shared {
+        slots: Slots::new(config.concurrency, queues.len(), wakeups.clone()),
         config,
         registry,
         data: Arc::new(data),
@@ -106,17 +105,21 @@ pub(crate) async fn start(
         attempts: Attempts::new(wakeups.clone()),
         marked_dead: MarkedDead::default(),
         collects: Collects::default(),
-        slots,
         tally: Tally::default(),
         #[cfg(feature = "metrics")]
         metrics,
-        log_desk: Arc::new(LogDesk::new(move || said.line_said())),
+        log_desk: log_desk(&wakeups),
         threads: Arc::default(),
         description,
         ledgers: Ledgers::new(),
         quarantine: Quarantine::default(),
         wakeups,
     }))
+}
+
+fn log_desk(wakeups: &Arc<Wakeups>) -> Arc<LogDesk> {
+    let said = wakeups.clone();
+    Arc::new(LogDesk::new(move || said.line_said()))
 }
 
 fn log_start(broker: &Broker, config: &Config, registry: &Registry, worker: &WorkerId) {
