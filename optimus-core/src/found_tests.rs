@@ -214,7 +214,7 @@ fn no_two_rows_of_a_source_have_one_biz_id() {
         let mut facts = facts(None);
         facts.table = Some(table.to_owned());
         let page = found_rows(vec![row(key.to_owned(), 1, 1)], &facts).unwrap();
-        submitted(page.rows.into_iter().next().unwrap().task).biz_id.unwrap()
+        submitted(page.rows.into_iter().next().unwrap().task).biz_id.clone().unwrap()
     };
     assert_eq!(name("eu", "old/7"), "unpaid/eu/old/7");
     assert_eq!(name("eu/old", "7"), "unpaid/eu%2Fold/7");

@@ -24,10 +24,11 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The published packages, in the order of publication.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
     "optimus-tasks-core",
+    "optimus-tasks-metrics",
     "optimus-tasks-worker",
     "optimus-tasks-dispenser",
     "optimus-tasks",
