@@ -113,8 +113,8 @@ local function in_order(bucket, items, texts, taken, holder)
   return sorted, sorted_texts
 end
 
--- Returns what the assignee held and what it gets, in the order of the pool, and what `holders` says
--- of each.
+-- Returns what the assignee held and what it gets, in the order of the pool, and what `holders`
+-- says of each.
 local function with_taken(bucket, items, texts, taken, holder)
   local count = #items
   if taken[1] and items[1] then

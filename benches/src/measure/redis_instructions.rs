@@ -57,8 +57,8 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Runs a life up to each of these stages, and returns what each stage adds to the one before. A
-/// stage has this many calls of this many tasks. `make` gets the number of a task and how many there
-/// are.
+/// stage has this many calls of this many tasks. `make` gets the number of a task and how many
+/// there are.
 pub(super) fn count_stages(
     bench: &Bench,
     stages: &[Stage],
@@ -79,9 +79,10 @@ pub(super) fn count_stages(
 }
 
 /// Runs a program up to each of so many steps, each time on a new server, and returns the
-/// instructions of a call that each step but the first adds to the one before. `up_to` gets the last
-/// step, and how many calls a step has. On each server, a short run up to the last step comes first,
-/// in another namespace. In it Redis compiles the scripts, so that no difference contains that.
+/// instructions of a call that each step but the first adds to the one before. `up_to` gets the
+/// last step, and how many calls a step has. On each server, a short run up to the last step comes
+/// first, in another namespace. In it Redis compiles the scripts, so that no difference contains
+/// that.
 pub(super) fn count_steps(
     bench: &Bench,
     steps: usize,
