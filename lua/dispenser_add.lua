@@ -15,7 +15,7 @@ local now, answer_name, digest = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local BASE, EACH = 3, 3
 
 -- Checks.
-local head, settled = begin_call(dispenser, pool, answer_name, digest)
+local head, settled = begin_request(dispenser, pool, answer_name, digest)
 if settled then
   return settled
 end

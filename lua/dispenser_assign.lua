@@ -22,7 +22,7 @@ local keys = { pool = pool, holders = holders, assignees = assignees, deadlines 
   returned = returned }
 
 -- Checks.
-local head, settled = begin_call(dispenser, pool, answer_name, digest)
+local head, settled = begin_request(dispenser, pool, answer_name, digest)
 if settled then
   return settled
 end

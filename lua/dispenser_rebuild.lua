@@ -22,7 +22,7 @@ local answer_name, digest, place = ARGV[4], ARGV[5], ARGV[6]
 local BASE, EACH, PAGE = 5, 3, 500
 
 -- Checks.
-local head, settled = begin_call(dispenser, pool, answer_name, digest)
+local head, settled = begin_request(dispenser, pool, answer_name, digest)
 if settled then
   return settled
 end

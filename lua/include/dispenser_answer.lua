@@ -28,7 +28,7 @@ end
 
 -- Returns the head of the dispenser; and the reply, if a newer release has changed the dispenser,
 -- or if the name has an answer already.
-local function begin_call(dispenser, pool, name, digest)
+local function begin_request(dispenser, pool, name, digest)
   local head = read_head(dispenser)
   if head.newer then
     return head, { 'NEWER', head.newer }
