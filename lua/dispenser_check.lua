@@ -4,8 +4,7 @@
 --
 -- KEYS   the naming block; the bucket has the name of the assignee
 -- ARGV   1 now override · 2 assignee · 3 ms until the assignee is over without a call
--- REPLY  OK, the ms until the assignee is over; for each item that it holds: item, what `holders`
---        says of it
+-- REPLY  OK, the ms until the assignee is over; the items that it holds, as of `dispenser_assign`
 -- REFUSE NEWER with the required number
 
 local dispenser, pool, holders, assignees = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -30,7 +30,7 @@ local mine, letters = named_items(back, items, done, assignee, now)
 read_returns(back, now, hold_ms)
 local has_notes = redis.call('HLEN', returned) > 0
 redis.call('ZCARD', bucket)
-redis.call('HLEN', done[1])
+local remembered = redis.call('HLEN', done[1])
 local span, expiring = next_span(head, done, now)
 local marks = {}
 for i = 1, #mine do
@@ -46,7 +46,7 @@ redis.call('ZREM', assignees, '')
 write_moved(back, dispenser)
 if mine[1] then
   redis.call('ZREM', bucket, unpack(mine))
-  redis.call('HSET', done[1], unpack(marks))
+  hset_as_table(done[1], remembered, marks)
   for i = 1, expiring do
     redis.call('PEXPIRE', done[i], whole(3 * DONE_SPAN_MS))
   end

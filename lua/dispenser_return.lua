@@ -25,9 +25,9 @@ end
 local back = lost_items(keys, now, assignee)
 late_times(back, head, now, hold_ms)
 local mine, letters = named_items(back, items, done_keys(pool, now, head), assignee, now)
+local ranks = mine[1] and redis.call('ZMSCORE', bucket, unpack(mine))
 for i = 1, #mine do
-  local rank = redis.call('ZSCORE', bucket, mine[i])
-  add_back(back, mine[i], rank, assignee)
+  add_back(back, mine[i], ranks[i], assignee)
   back.noted[mine[i]], back.barred[mine[i]] = assignee, true
 end
 read_returns(back, now, hold_ms)

@@ -52,19 +52,27 @@ local due, due_first, now_counts, now_histories, deaths = {}, nil, {}, {}, nil
 -- The instants by wait: many tasks of a call have the same wait, and formatting an instant is
 -- expensive.
 local due_texts = {}
+-- How many values `now_histories` and `due` have: `#` searches for the end of a table.
+local told, later = 0, 0
+-- The tries of a task with one failure.
+local FIRST = '1:0:0'
 for i = 1, #ids do
   local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
-  local shuts_at = string.find(verdict, ';', 1, true)
+  -- A wait that another task of the call has names no gate.
+  local due_text = due_texts[verdict]
+  local shuts_at = not due_text and string.find(verdict, ';', 1, true)
   if shuts_at then
     local scope, wait, why = string.match(verdict, '^;(%a+):(%d+):(.*)$', shuts_at)
     add_shut(shuts, meta, redis.call('HGET', tasks, id), scope, tonumber(wait), why, now)
     verdict = string.sub(verdict, 1, shuts_at - 1)
+    due_text = due_texts[verdict]
   end
   local record = moves and redis.call('HGET', tasks, id)
   if entries[i] ~= '' then
-    history = errors_with(histories[i], now_text, entries[i])
-    now_histories[#now_histories + 1] = id
-    now_histories[#now_histories + 1] = history
+    history = histories[i] and errors_with(histories[i], now_text, entries[i])
+      or now_text .. ' ' .. entries[i]
+    now_histories[told + 1], now_histories[told + 2] = id, history
+    told = told + 2
   end
   if verdict == 'cancelled' or endings.intents[i] then
     note_cancelled(queue, endings, i, id, header_of(redis.call('HGET', tasks, id)), history)
@@ -86,7 +94,6 @@ for i = 1, #ids do
     if record then
       lane_report(moves, id, record, 'later')
     end
-    local due_text = due_texts[verdict]
     if not due_text then
       local due_at = now + tonumber(verdict)
       due_text = whole(due_at)
@@ -94,10 +101,11 @@ for i = 1, #ids do
       due_first = math.min(due_first or due_at, due_at)
     end
     kept = 0
-    due[#due + 1] = due_text
-    due[#due + 1] = id
+    due[later + 1], due[later + 2] = due_text, id
+    later = later + 2
   end
-  now_counts[2 * i - 1], now_counts[2 * i] = id, tries_after(counts[i], '1:0:0', 1, 0, kept)
+  now_counts[2 * i - 1] = id
+  now_counts[2 * i] = counts[i] and tries_after(counts[i], FIRST, 1, 0, kept) or FIRST
 end
 if moves then
   pass_permits(moves)
@@ -112,12 +120,12 @@ end
 -- Writes.
 redis.call('HDEL', working, unpack(ids))
 hset_as_table(tries, tried, now_counts)
-if #now_histories > 0 then
+if told > 0 then
   redis.call('HSET', errors, unpack(now_histories))
 end
-if #due > 0 then
+if later > 0 then
   zadd_as_table(retry, retried, due)
-  redis.call('HINCRBY', meta, 'retries', whole(#due / 2))
+  redis.call('HINCRBY', meta, 'retries', whole(later / 2))
 end
 write_ends(queue, endings, now)
 if deaths then

@@ -27,6 +27,8 @@ enum Most {
     Rate(f64),
     /// Instructions per task, of Redis or of a client or a worker.
     Instructions(f64),
+    /// Instructions of Redis for a call.
+    CallInstructions(f64),
 }
 
 impl Most {
@@ -38,6 +40,7 @@ impl Most {
             Self::Connections(most) => vec![(Field::Connections, most)],
             Self::Rate(most) => vec![(Field::CommandsPerS, most)],
             Self::Instructions(most) => vec![(Field::InstructionsPerTask, most)],
+            Self::CallInstructions(most) => vec![(Field::InstructionsPerCall, most)],
         }
     }
 }
@@ -95,6 +98,12 @@ const BOUNDS: &[Bound] = &[
     added("dependencies", 1, 335_000.0),
     added("dependencies", 16, 63_000.0),
     added("dependencies", 128, 39_000.0),
+    of_verb("add", 655_000.0),
+    of_verb("assign", 550_000.0),
+    of_verb("check", 312_000.0),
+    of_verb("give back", 1_270_000.0),
+    of_verb("assign returned", 685_000.0),
+    of_verb("complete", 595_000.0),
     bound("features", Some(("feature", Text("biz_id"))), 1.2, 0.05),
     bound("features", Some(("feature", Text("result"))), 2.5, 0.06),
     bound("features", Some(("feature", Text("delay"))), 1.2, 0.05),
@@ -121,6 +130,12 @@ const fn added(name: &'static str, batch: u64, most: f64) -> Bound {
 
 const fn per_task(name: &'static str, of: &'static str, batch: u64, most: f64) -> Bound {
     Bound { name, param: Some((of, Number(batch))), most: Most::Instructions(most) }
+}
+
+/// A call of 20 items of a dispenser.
+const fn of_verb(verb: &'static str, most: f64) -> Bound {
+    let param = Some(("of", Text(verb)));
+    Bound { name: "dispenser", param, most: Most::CallInstructions(most) }
 }
 
 /// What a client or a worker does for a task.

@@ -33,6 +33,8 @@ pub(crate) enum Field {
     Connections,
     /// The time as a multiple of the drain time of the same tasks.
     OfDrain,
+    /// `used_cpu_user` + `used_cpu_sys` of Redis, for one call of a script.
+    RedisCpuUsPerCall,
     /// Instructions of the processor, in all threads of a process.
     InstructionsPerTask,
     /// Instructions of Redis for one call of a script.
@@ -84,6 +86,7 @@ impl Field {
             Self::ShareOfOneQueue => "of one queue",
             Self::Connections => "connections",
             Self::OfDrain => "of drain",
+            Self::RedisCpuUsPerCall => "redis us/call",
             Self::InstructionsPerTask => "instructions/task",
             Self::InstructionsPerCall => "instructions/call",
             Self::RssMb => "rss MB",

@@ -40,12 +40,13 @@ local function read_additions(dispenser, pool, holders, head, now, base, each)
     redis.call('HLEN', add.seen_key)
   end
   redis.call('HLEN', holders)
-  redis.call('ZCARD', pool)
+  add.size = redis.call('ZCARD', pool)
   if not items[1] then
     return add
   end
   local held = redis.call('HMGET', holders, unpack(items))
   local is_done = finished_items(done_keys(pool, now, head), items)
+  local ranks = add.size > 0 and redis.call('ZMSCORE', pool, unpack(items)) or {}
   local place = math.max(now * PLACES_A_MS,
     (tonumber(redis.call('HGET', dispenser, 'place')) or 0) + 1)
   local is_named = {}
@@ -54,7 +55,7 @@ local function read_additions(dispenser, pool, holders, head, now, base, each)
     local since = tonumber(ARGV[at + 1])
     local from = since and since * PLACES_A_MS + place % PLACES_A_MS or place
     local rank = whole(from - tonumber(ARGV[at + 2]) * PLACES_A_STEP)
-    local known_rank = not held[i] and not is_named[item] and redis.call('ZSCORE', pool, item)
+    local known_rank = not held[i] and not is_named[item] and ranks[i]
     place = place + 1
     add.seen[#add.seen + 1] = item
     add.seen[#add.seen + 1] = ''
@@ -84,7 +85,7 @@ local function write_additions(add)
     redis.call('HSET', add.dispenser, 'place', whole(add.place))
   end
   if add.ranked[1] then
-    redis.call('ZADD', add.pool, unpack(add.ranked))
+    zadd_as_table(add.pool, add.size, add.ranked)
   end
   if add.seen_key and add.seen[1] then
     redis.call('HSET', add.seen_key, unpack(add.seen))

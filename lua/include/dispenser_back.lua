@@ -2,6 +2,8 @@
 
 -- One call looks at most at so many buckets and items of others.
 local BUCKETS_MAX, ITEMS_MAX, OVERDUE_MAX = 16, 512, 512
+-- One more shows whether there are more. As an argument of Redis, a text costs less than a number.
+local BUCKETS_AND_ONE, OVERDUE_AND_ONE = '17', '513'
 
 -- Adds one item with its rank, which keeps its place in the pool.
 local function add_back(back, item, rank, assignee)
@@ -35,7 +37,7 @@ local function lost_items(keys, now, assignee)
     ended = {} }
   local now_text = whole(now)
   local over = redis.call('ZRANGEBYSCORE', keys.assignees, '-inf', now_text, 'LIMIT', '0',
-    BUCKETS_MAX + 1)
+    BUCKETS_AND_ONE)
   if over[1] then
     local until_ms = redis.call('ZSCORE', keys.assignees, assignee)
     if until_ms and tonumber(until_ms) <= now then
@@ -58,7 +60,7 @@ local function lost_items(keys, now, assignee)
     end
   end
   local overdue = redis.call('ZRANGEBYSCORE', keys.deadlines, '-inf', now_text, 'LIMIT', '0',
-    OVERDUE_MAX + 1)
+    OVERDUE_AND_ONE)
   if #overdue > OVERDUE_MAX then
     overdue[#overdue] = nil
     back.more = true
@@ -91,7 +93,7 @@ local function read_returns(back, now, hold_ms)
   for item in pairs(back.noted) do
     items[#items + 1] = item
   end
-  redis.call('HLEN', back.keys.returned)
+  back.noted_before = redis.call('HLEN', back.keys.returned)
   if items[1] then
     local before = redis.call('HMGET', back.keys.returned, unpack(items))
     for i = 1, #items do
@@ -143,7 +145,7 @@ local function write_back(back, kept, caller)
     end
   end
   if back.notes[1] then
-    redis.call('HSET', keys.returned, unpack(back.notes))
+    hset_as_table(keys.returned, back.noted_before, back.notes)
   end
   if back.ended[1] then
     redis.call('ZREM', keys.assignees, unpack(back.ended))

@@ -2,7 +2,7 @@
 -- would be over as much later as the clock was set back.
 
 -- One call moves at most so many of each.
-local MOVED_MAX = 512
+local MOVED_MAX = '512'
 
 -- Notes that an item has a time that no caller has set by the present clock.
 local function move_item(back, item, assignee)

@@ -1,12 +1,12 @@
 -- dispenser_held: the items that the caller of a script holds.
 
--- Reads the caller's bucket: the items in order, and what `holders` says of each. Items whose time
--- is over go back, also those beyond the bounds of `lost_items`.
+-- Reads the caller's bucket: the items in order, what `holders` says of each, and, if the bucket is
+-- empty, how many items all assignees hold. Items whose time is over go back, also those beyond the
+-- bounds of `lost_items`.
 local function held_items(back, bucket, assignee, now)
   local items = redis.call('ZRANGE', bucket, '0', '-1')
   if not items[1] then
-    redis.call('HLEN', back.keys.holders)
-    return items, {}
+    return items, {}, redis.call('HLEN', back.keys.holders)
   end
   local texts = redis.call('HMGET', back.keys.holders, unpack(items))
   moved_texts(back, items, texts, assignee)
@@ -28,11 +28,18 @@ local function held_items(back, bucket, assignee, now)
   return left, left_texts
 end
 
--- Adds items and what `holders` says of them to a reply.
+-- Adds items to a reply, with what `holders` says of each. Items of one call have one text, so each
+-- run of such items has it once, after their number.
 local function add_held(reply, items, texts)
-  local at = #reply
+  local first = 1
   for i = 1, #items do
-    reply[at + 1], reply[at + 2] = items[i], texts[i]
-    at = at + 2
+    if i == #items or texts[i] ~= texts[i + 1] then
+      reply[#reply + 1] = whole(i - first + 1)
+      reply[#reply + 1] = texts[i]
+      for at = first, i do
+        reply[#reply + 1] = items[at]
+      end
+      first = i + 1
+    end
   end
 end

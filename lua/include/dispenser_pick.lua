@@ -15,6 +15,27 @@ local function is_barred(back, until_ms, now)
   return until_ms > now and until_ms <= now + back.hold_ms
 end
 
+-- Returns whether an item with this note, of `returned`, is barred for the assignee.
+local function is_barred_for(back, note, assignee, now)
+  local until_ms, by = string.match(note or '', '^%d+ (%d+) (.*)$')
+  return by == assignee and is_barred(back, tonumber(until_ms), now)
+end
+
+-- Returns up to that many first items of the pool, or nil if the assignee may not have all of them.
+local function first_items(back, assignee, now, count_text, has_notes)
+  local first = redis.call('ZRANGE', back.keys.pool, '0', count_text)
+  first[count_text + 1] = nil
+  if has_notes and first[1] then
+    local notes = redis.call('HMGET', back.keys.returned, unpack(first))
+    for i = 1, #first do
+      if notes[i] and is_barred_for(back, notes[i], assignee, now) then
+        return nil
+      end
+    end
+  end
+  return first
+end
+
 -- Returns the first items of the pool that the assignee may have, each with its rank.
 local function allowed_items(back, assignee, now, count)
   local allowed, first, size = {}, 0, count
@@ -26,9 +47,7 @@ local function allowed_items(back, assignee, now, count)
     end
     local notes = items[1] and redis.call('HMGET', back.keys.returned, unpack(items))
     for i = 1, #items do
-      local until_ms, by = string.match(notes[i] or '', '^%d+ (%d+) (.*)$')
-      if not (by == assignee and is_barred(back, tonumber(until_ms), now))
-        and #allowed < 2 * count then
+      if not is_barred_for(back, notes[i], assignee, now) and #allowed < 2 * count then
         allowed[#allowed + 1] = page[2 * i - 1]
         allowed[#allowed + 1] = page[2 * i]
       end
@@ -44,8 +63,7 @@ end
 -- Returns the first items that the assignee may have, each with its rank: of the pool and of those
 -- that go back to it. Then the last rank, if all items of the pool up to that rank are picked, so
 -- that one short command removes them.
-local function pick_items(back, assignee, now, count)
-  local has_notes = redis.call('HLEN', back.keys.returned) > 0
+local function pick_items(back, assignee, now, count, has_notes)
   if not (has_notes or back.items[1]) then
     local page = redis.call('ZRANGE', back.keys.pool, '0', whole(count), 'WITHSCORES')
     local size = #page
@@ -78,12 +96,8 @@ local function pick_items(back, assignee, now, count)
   return picked
 end
 
--- Puts what the assignee held and what it gets into the order of the pool.
+-- Sorts what the assignee held and what it gets.
 local function in_order(bucket, items, texts, taken, holder)
-  local last = tonumber(redis.call('ZSCORE', bucket, items[#items]))
-  if last < tonumber(taken[2]) then
-    return items, texts, taken
-  end
   local all = {}
   for i = 1, #items do
     all[i] = { items[i], redis.call('ZSCORE', bucket, items[i]), texts[i] }
@@ -96,5 +110,22 @@ local function in_order(bucket, items, texts, taken, holder)
   for i = 1, #all do
     sorted[i], sorted_texts[i] = all[i][1], all[i][3]
   end
-  return sorted, sorted_texts, {}
+  return sorted, sorted_texts
+end
+
+-- Returns what the assignee held and what it gets, in the order of the pool, and what `holders`
+-- says of each.
+local function with_taken(bucket, items, texts, taken, holder)
+  local count = #items
+  if taken[1] and items[1] then
+    local last = tonumber(redis.call('ZSCORE', bucket, items[count]))
+    if last >= tonumber(taken[2]) then
+      return in_order(bucket, items, texts, taken, holder)
+    end
+  end
+  for i = 1, #taken, 2 do
+    count = count + 1
+    items[count], texts[count] = taken[i], holder
+  end
+  return items, texts
 end

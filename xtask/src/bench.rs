@@ -41,7 +41,7 @@ fn bench(mut args: Vec<String>) -> anyhow::Result<bool> {
 /// When a task does not run exactly once, or needs more work.
 pub(crate) fn quick(redis_server: &Path) -> anyhow::Result<()> {
     harness(redis_server, &["--quick".to_owned()])?;
-    harness(redis_server, &["--quick", "--only", "instructions"].map(str::to_owned))
+    harness(redis_server, &["--quick", "--only", "instructions,dispenser"].map(str::to_owned))
 }
 
 fn harness(redis_server: &Path, args: &[String]) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 mod added;
 mod connections;
 mod dependencies;
+mod dispenser;
 mod drain;
 mod due;
 mod explain;
@@ -49,6 +50,7 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     limits::MAX_WORKING,
     groups::GROUPS,
     gathers::GATHERS,
+    dispenser::DISPENSER,
     script_time::SCRIPT_TIME,
 ];
 

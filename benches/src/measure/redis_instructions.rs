@@ -56,10 +56,9 @@ fn redis_instructions(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a life up to each of these stages, each time on a new server, and returns what each stage
-/// adds to the one before. A stage has this many calls of this many tasks. `make` gets the number
-/// of a task and how many there are. On each server, a short life up to the last stage runs first,
-/// in another namespace. In it Redis compiles the scripts, so that no difference contains that.
+/// Runs a life up to each of these stages, and returns what each stage adds to the one before. A
+/// stage has this many calls of this many tasks. `make` gets the number of a task and how many
+/// there are.
 pub(super) fn count_stages(
     bench: &Bench,
     stages: &[Stage],
@@ -67,32 +66,47 @@ pub(super) fn count_stages(
     taken: Taken,
     make: &mut dyn FnMut(usize, usize) -> anyhow::Result<Made>,
 ) -> anyhow::Result<Vec<Sample>> {
+    let per_call = count_steps(bench, stages.len(), calls, async |broker, step, calls| {
+        let make = &mut |number| make(number, calls * batch);
+        Life { broker, calls, batch, taken, make }.up_to(stages[step]).await
+    })?;
+    let sample = |per_call: f64| {
+        Sample::new()
+            .with(Field::InstructionsPerCall, per_call)
+            .with(Field::InstructionsPerTask, per_call / batch as f64)
+    };
+    Ok(per_call.into_iter().map(sample).collect())
+}
+
+/// Runs a program up to each of so many steps, each time on a new server, and returns the
+/// instructions of a call that each step but the first adds to the one before. `up_to` gets the
+/// last step, and how many calls a step has. On each server, a short run up to the last step comes
+/// first, in another namespace. In it Redis compiles the scripts, so that no difference contains
+/// that.
+pub(super) fn count_steps(
+    bench: &Bench,
+    steps: usize,
+    calls: usize,
+    mut up_to: impl AsyncFnMut(Broker, usize, usize) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<f64>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut totals = Vec::new();
-    for stage in stages {
+    for step in 0..steps {
         let log = Log::in_folder(bench.redis.folder());
         let launcher = log.command_line_within(COUNTED, APART);
         // Under valgrind every call is slow.
         let quiet =
             RedisServer::builder().tcp().arg("--hz", "1").arg("--slowlog-log-slower-than", "-1");
         let server = quiet.under(&launcher).start();
-        let lives = [("warm-up", WARM_UP_CALLS, stages.last()), ("bench", calls, Some(stage))];
-        for (namespace, calls, stage) in lives {
-            let make = &mut |number| make(number, calls * batch);
-            let broker = broker(&server.url(), namespace)?;
-            let life = Life { broker, calls, batch, taken, make };
-            runtime.block_on(life.up_to(*stage.unwrap_or(&Stage::Start)))?;
+        let runs = [("warm-up", steps - 1, WARM_UP_CALLS), ("bench", step, calls)];
+        for (namespace, step, calls) in runs {
+            runtime.block_on(up_to(broker(&server.url(), namespace)?, step, calls))?;
         }
         end(server)?;
         totals.push(log.instructions()?);
     }
-    let sample = |pair: &[u64]| {
-        let per_call = pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
-        Sample::new()
-            .with(Field::InstructionsPerCall, per_call)
-            .with(Field::InstructionsPerTask, per_call / batch as f64)
-    };
-    Ok(totals.windows(2).map(sample).collect())
+    let added = |pair: &[u64]| pair[1].saturating_sub(pair[0]) as f64 / calls as f64;
+    Ok(totals.windows(2).map(added).collect())
 }
 
 /// Returns a broker for the server with this URL.

@@ -324,9 +324,12 @@ fn added(mut reply: Reply) -> Result<Added, BrokerError> {
 
 fn held(mut reply: Reply) -> Result<Held, BrokerError> {
     let hold = Duration::from_millis(reply.number()?);
-    let words = reply.rest()?;
-    let item = |row: &[String]| HeldItem { id: row[0].clone(), until: instant(deadline(&row[1])) };
-    Ok(Held { items: words.chunks_exact(2).map(item).collect(), hold })
+    let mut items = Vec::new();
+    while !reply.is_empty() {
+        let (count, until) = (reply.number()?, instant(deadline(&reply.text()?)));
+        items.extend(reply.next_texts(count)?.into_iter().map(|id| HeldItem { id, until }));
+    }
+    Ok(Held { items, hold })
 }
 
 /// Returns the deadline of what `holders` says: `<ms>:<assignee>`.

@@ -366,30 +366,31 @@ scripts! {
     SURVEY = "survey": ["clock"] ["meta", "control", "scans"];
     RESCAN = "rescan": ["clock"] ["meta", "control"];
     DISPENSER_ADD = "dispenser_add": [
-        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_add",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_answer",
+        "dispenser_add",
     ] ["dispenser", "pool", "holders"];
     DISPENSER_ASSIGN = "dispenser_assign": [
-        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
-        "dispenser_clock", "dispenser_held", "dispenser_pick",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_answer",
+        "dispenser_back", "dispenser_clock", "dispenser_held", "dispenser_pick",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_CHECK = "dispenser_check": [
-        "clock", "key_of", "dispenser_keys", "dispenser_back", "dispenser_clock",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_back", "dispenser_clock",
         "dispenser_held",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_DONE = "dispenser_done": [
-        "clock", "key_of", "dispenser_keys", "dispenser_span", "dispenser_answer",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_span", "dispenser_answer",
         "dispenser_back", "dispenser_clock", "dispenser_place",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_RETURN = "dispenser_return": [
-        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_back",
-        "dispenser_clock", "dispenser_place",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_answer",
+        "dispenser_back", "dispenser_clock", "dispenser_place",
     ] ["dispenser", "pool", "holders", "assignees", "bucket:", "deadlines", "returned"];
     DISPENSER_REBUILD = "dispenser_rebuild": [
-        "clock", "key_of", "dispenser_keys", "dispenser_answer", "dispenser_add",
-        "dispenser_unlisted",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_answer",
+        "dispenser_add", "dispenser_unlisted",
     ] ["dispenser", "pool", "holders", "returned"];
     DISPENSER_PEEK = "dispenser_peek": [
-        "clock", "key_of", "dispenser_keys", "dispenser_add", "dispenser_back",
+        "clock", "key_of", "key_as_table", "dispenser_keys", "dispenser_add", "dispenser_back",
         "dispenser_clock", "dispenser_rows",
     ] ["dispenser", "pool", "holders", "assignees", "deadlines", "returned"];
 }

@@ -20,6 +20,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new("zcount", Exactly(4), Reads, On(zcount)),
     Command::new("zrank", Exactly(3), Reads, On(zrank)),
     Command::new("zrange", AtLeast(4), Reads, On(zrange::zrange)),
+    Command::new("zrangestore", AtLeast(5), Grows, On(zrange::zrangestore)),
     Command::new("zrevrange", AtLeast(4), Reads, On(zrange::zrevrange)),
     Command::new("zrangebyscore", AtLeast(4), Reads, On(zrange::zrangebyscore)),
     Command::new("zremrangebyrank", Exactly(4), Writes, On(zremrangebyrank)),
