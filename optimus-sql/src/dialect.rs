@@ -7,7 +7,7 @@ use crate::statement::Statement;
 pub enum Dialect {
     /// PostgreSQL, 13 or newer.
     Postgres,
-    /// MySQL, 8.0.13 or newer, and MariaDB, 10.4 or newer.
+    /// MySQL, 8.0.13 or newer, and MariaDB, 10.6 or newer.
     MySql,
     /// SQLite, 3.35 or newer.
     Sqlite,
@@ -146,9 +146,24 @@ impl Dialect {
         }
     }
 
+    /// Returns the statement that deletes the rows with these numbers.
+    pub(crate) fn delete_each(self, table: &str, column: &str, numbers: &[i64]) -> Statement {
+        if self != Self::MySql {
+            let delete = Statement::new(format!("DELETE FROM {table} WHERE "));
+            return self.one_of(delete, column, numbers);
+        }
+        // With `IN`, MySQL reads the whole of a small table, and waits for each row that an open
+        // transaction has.
+        let delete = format!(
+            "DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS listed \
+             STRAIGHT_JOIN {table} AS o FORCE INDEX (PRIMARY) ON o.{column} = listed.n"
+        );
+        Statement::new(delete).with(format!("[{}]", joined(numbers)))
+    }
+
     /// Adds a condition that a column is one of these numbers.
     pub(crate) fn one_of(self, statement: Statement, column: &str, numbers: &[i64]) -> Statement {
-        let list = numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        let list = joined(numbers);
         match self {
             Self::Postgres => {
                 let text = format!("{column} = ANY(string_to_array(?, ',')::bigint[])");
@@ -162,6 +177,10 @@ impl Dialect {
             Self::MySql => statement.add(&format!("{column} IN ({list})")).once_only(),
         }
     }
+}
+
+fn joined(numbers: &[i64]) -> String {
+    numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -163,8 +163,7 @@ impl<DB: OutboxDb> Stream<DB> {
     /// Deletes rows that are submitted.
     pub(crate) async fn delete(&mut self, seqs: &[i64]) -> Result<(), Error> {
         if !seqs.is_empty() {
-            let delete = Statement::new("DELETE FROM optimus_outbox WHERE ");
-            self.run(DB::DIALECT.one_of(delete, "seq", seqs)).await?;
+            self.run(DB::DIALECT.delete_each("optimus_outbox", "seq", seqs)).await?;
         }
         Ok(())
     }

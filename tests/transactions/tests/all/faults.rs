@@ -5,7 +5,7 @@ use optimus_core::{BoxError, Context, Durability, Task};
 use optimus_sql::{PerformInTx as _, lag, list_parked, submit_all_in_tx};
 use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
 use serde::{Deserialize, Serialize};
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 
 use crate::{
     databases::TestDb,
@@ -304,9 +304,8 @@ async fn a_row_that_is_deleted_by_hand_stops_nothing<DB: TestDb>(setup: Setup<DB
 }
 
 /// A transaction that has drawn a low number, and commits after the relay has read later ones.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_transaction_is_not_passed_by_the_floor() {
-    let setup = Setup::<Postgres>::start().await;
+async fn calls_pass_a_long_transaction<DB: TestDb>() {
+    let setup = Setup::<DB>::start().await;
     let (seen, relay) = (Seen::default(), setup.start_relay().await);
     let _worker = setup.start_worker(&seen);
     let mut long = setup.pool.begin().await.unwrap();
@@ -315,13 +314,29 @@ async fn a_long_transaction_is_not_passed_by_the_floor() {
         commit(&setup, [number]).await;
         seen.has(number as usize + 1).await;
     }
-    long.commit().await.unwrap();
-    seen.has(31).await;
-    commit(&setup, 30..60).await;
+    // A batch of several, which the relay deletes together before it reads what follows.
+    let mut tx = setup.pool.begin().await.unwrap();
+    let calls = (30..60).map(|number| note(1, number));
+    submit_all_in_tx(&mut tx, calls).await.unwrap();
+    tx.commit().await.unwrap();
+    seen.has(60).await;
+    commit(&setup, [60]).await;
     seen.has(61).await;
+    long.commit().await.unwrap();
+    seen.has(62).await;
     setup.all_relayed().await;
-    assert_eq!(seen.all()[30], (9, 9));
+    assert_eq!(seen.all()[61], (9, 9));
     relay.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_pass_a_long_transaction_of_postgres() {
+    calls_pass_a_long_transaction::<Postgres>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_pass_a_long_transaction_of_mariadb() {
+    calls_pass_a_long_transaction::<MySql>().await;
 }
 
 #[derive(Serialize, Deserialize)]
