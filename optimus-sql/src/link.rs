@@ -1,6 +1,6 @@
 //! The connection of a relay: [`Link`].
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use sqlx::{ConnectOptions as _, Pool, Transaction};
 use tokio::time::timeout;
@@ -111,11 +111,17 @@ pub(crate) async fn cause<DB: OutboxDb>(pool: &Pool<DB>, problem: Error) -> Erro
     if !matches!(problem, Error::Database(sqlx::Error::PoolTimedOut)) {
         return problem;
     }
-    match timeout(LOOK_WITHIN, pool.connect_options().connect()).await {
-        Ok(Err(cause)) => cause.into(),
-        // The others have all that the pool may open.
-        Ok(Ok(_)) | Err(_) => problem,
-    }
+    let is_full = pool.size() >= pool.options().get_max_connections() && pool.num_idle() == 0;
+    let text = match timeout(LOOK_WITHIN, pool.connect_options().connect()).await {
+        Ok(Err(cause)) => return cause.into(),
+        Ok(Ok(_)) if is_full => return problem,
+        Ok(Ok(_)) => {
+            "the database accepts a connection, but the pool opens none: look at its hooks, such \
+             as after_connect"
+        }
+        Err(_) => "the database does not answer: look at its host and at the network",
+    };
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text)).into()
 }
 
 async fn end<DB: OutboxDb>(
@@ -137,4 +143,26 @@ async fn is_in_memory<DB: OutboxDb>(connection: &mut DB::Connection) -> Result<b
     let rows = DB::read(connection, Statement::new(select), &[Kind::Text]).await?;
     let file = rows.into_iter().flatten().next().and_then(Value::into_text);
     Ok(file.unwrap_or_default().is_empty())
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use sqlx::{Sqlite, pool::PoolOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_link_that_is_dropped_within_its_transaction_gives_the_connection_back() {
+        let options = PoolOptions::<Sqlite>::new().max_connections(1);
+        let pool = options.connect("sqlite::memory:").await.unwrap();
+        let mut link = Link::open(&pool).await.unwrap();
+        link.run(Statement::new("CREATE TABLE t (n bigint)")).await.unwrap();
+        link.begin().await.unwrap();
+        link.run(Statement::new("INSERT INTO t VALUES (1)")).await.unwrap();
+        drop(link);
+        let mut link = Link::open(&pool).await.unwrap();
+        link.run(Statement::new("INSERT INTO t VALUES (2)")).await.unwrap();
+        let rows = link.read(Statement::new("SELECT n FROM t"), &[Kind::Int]).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row[0].int()).collect::<Vec<_>>(), [2]);
+    }
 }

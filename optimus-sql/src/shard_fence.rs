@@ -6,7 +6,8 @@
 //!
 //! These rows belong to one namespace, whose name is in the row of the generation: the first one
 //! that guards a function of that name. Another namespace finds this out under the lock of that
-//! row, and has rows of its own from then on: `@shard.<namespace>:<function>`. The first release
+//! row, and has rows of its own from then on: `@shard.<namespace>:<function>`. Each namespace has
+//! the first of them, because it is what a new holder locks first. The first release
 //! wrote no namespace, so its rows belong to the namespace that comes next, which both releases
 //! guard in the same rows.
 //!
@@ -20,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Dialect, Error, OutboxDb,
-    database::Row,
     statement::{Kind, Statement, Value},
 };
 
@@ -89,8 +89,21 @@ impl Fences {
             // The first statement must write, or the transaction could not write later.
             Dialect::Sqlite => false,
         };
-        if may_share && let Some(present) = self.shared::<DB>(connection).await? {
-            return self.unless_later(present);
+        if may_share {
+            // In MySQL a row is locked before it is looked at.
+            let names = match DB::DIALECT {
+                Dialect::MySql => vec![self.function.clone()],
+                Dialect::Postgres | Dialect::Sqlite => {
+                    vec![self.function.clone(), self.own_name(shard)]
+                }
+            };
+            for name in names {
+                self.function = name;
+                if let Some(present) = self.shared::<DB>(connection).await? {
+                    shard.note_name_there(&self.function);
+                    return self.unless_later(present);
+                }
+            }
         }
         let before = self.lock_rows::<DB>(connection, shard).await?;
         shard.note_name_there(&self.function);
@@ -108,43 +121,52 @@ impl Fences {
         &self,
         connection: &mut DB::Connection,
     ) -> Result<Option<Generation>, Error> {
-        let mut select = self.select::<DB>().add(" AND fence >= ?").with(self.generation);
-        if !self.namespace.is_empty() {
-            // Two transactions that lock a row only to see that they must write it would wait for
-            // each other.
-            let text = format!("%\"namespace\":\"{}\"%", self.namespace);
-            select = select.add(" AND position LIKE ?").with(text);
-        }
+        let select = self.select::<DB>().add(" AND fence >= ?").with(self.generation);
+        // Two transactions that lock a row only to see that they must write it would wait for each
+        // other.
+        let select = select.add(" AND position LIKE ? ESCAPE '!'").with(self.begun_here());
         let found = self.read::<DB>(connection, select.add(DB::DIALECT.for_share())).await?;
         Ok(found.filter(|found| found.begun.namespace == self.namespace))
     }
 
-    /// Locks the row of the generation, after all other transactions with it: that of the function,
-    /// or that of the namespace if the other one belongs to another namespace.
+    /// Locks the row of the generation, after all other transactions with it: that of the namespace
+    /// if it has a generation, else that of the function, unless it belongs to another namespace.
+    /// The row of the namespace is locked first, and is created for this: so a namespace that has
+    /// its own rows waits for no other one, and no other one waits for it.
     async fn lock_rows<DB: OutboxDb>(
         &mut self,
         connection: &mut DB::Connection,
         shard: &Shard,
     ) -> Result<Generation, Error> {
         let name = format!("@shard.{}", shard.name());
-        let own_name = format!("@shard.{}:{}", self.namespace, shard.name());
+        let own_name = self.own_name(shard);
+        self.function.clone_from(&own_name);
+        let own = self.lock_row::<DB>(connection).await?;
+        if own.number > 0 {
+            return Ok(own);
+        }
         self.function = name;
         let found = self.lock_row::<DB>(connection).await?;
-        let is_apart = if found.begun.namespace == self.namespace {
-            false
-        } else if found.begun.namespace.is_empty() && found.number > 0 {
-            // The first release has begun it, perhaps that of the other namespace.
-            let select = "SELECT fence FROM optimus_fence WHERE name = ?";
-            let select = Statement::new(select).with(&*own_name).add(DB::DIALECT.for_share());
-            !DB::read(connection, select, &[Kind::Int]).await?.is_empty()
-        } else {
-            !found.begun.namespace.is_empty()
-        };
-        if !is_apart {
+        let namespace = &found.begun.namespace;
+        if namespace.is_empty() || *namespace == self.namespace {
             return Ok(found);
         }
         self.function = own_name;
-        self.lock_row::<DB>(connection).await
+        Ok(own)
+    }
+
+    /// Returns the name of the row of the generation if the namespace has its own rows.
+    fn own_name(&self, shard: &Shard) -> String {
+        format!("@shard.{}:{}", self.namespace, shard.name())
+    }
+
+    /// Returns the pattern of a row of a generation that belongs to this namespace.
+    fn begun_here(&self) -> String {
+        if self.namespace.is_empty() {
+            return "%".to_owned();
+        }
+        // A name has letters, digits, `.`, `_` and `-`; one of them is special in a pattern.
+        format!("%\"namespace\":\"{}\"%", self.namespace.replace('_', "!_"))
     }
 
     async fn lock_row<DB: OutboxDb>(
@@ -243,20 +265,22 @@ impl Fences {
         before: Generation,
     ) -> Result<Vec<String>, Error> {
         let Generation { number, begun: Begun { count, base, .. } } = before;
-        let names: Vec<String> = (0..count).map(|i| format!("{}/{i}", self.function)).collect();
-        if names.is_empty() {
-            return Ok(Vec::new());
+        let select = "SELECT position FROM optimus_fence \
+                      WHERE name = ? AND fence >= ? AND position IS NOT NULL";
+        let mut positions = BTreeSet::new();
+        let mut has_all = true;
+        // One by one: MySQL could read the whole table otherwise, and lock rows of others.
+        for index in 0..count {
+            let select = Statement::new(select).with(format!("{}/{index}", self.function));
+            let select = select.with(number).add(DB::DIALECT.for_share());
+            let rows = DB::read(connection, select, &[Kind::Text]).await?;
+            let position = rows.into_iter().flatten().next().and_then(Value::into_text);
+            has_all &= position.is_some();
+            positions.extend(position);
         }
-        let select = "SELECT position FROM optimus_fence WHERE position IS NOT NULL AND fence >= ?";
-        let select = Statement::new(select).with(number).add(" AND ").any_of("name", &names);
-        let select = select.add(DB::DIALECT.for_share());
-        let rows = DB::read(connection, select, &[Kind::Text]).await?;
-        let has_all = rows.len() == names.len();
         if !has_all && base.is_empty() {
             return Ok(Vec::new());
         }
-        let text = |row: Row| row.into_iter().next().and_then(Value::into_text);
-        let mut positions: BTreeSet<String> = rows.into_iter().filter_map(text).collect();
         if !has_all {
             // The others are where they began.
             positions.extend(base);
@@ -311,8 +335,11 @@ impl Fences {
         let mut update = Statement::new(update).with(position).with(self.row()).with(self.fence);
         if DB::DIALECT == Dialect::Sqlite {
             // The first statement must write, as in the guard.
-            update = update.add(" AND ? = (SELECT fence FROM optimus_fence WHERE name = ?)");
-            update = update.with(self.generation).with(&*self.function);
+            update = update.add(
+                " AND ? = (SELECT fence FROM optimus_fence WHERE name = ? \
+                 AND position LIKE ? ESCAPE '!')",
+            );
+            update = update.with(self.generation).with(&*self.function).with(self.begun_here());
         } else if !self.is_begun::<DB>(connection).await? {
             return Ok(false);
         }

@@ -60,13 +60,6 @@ impl Statement {
         texts.iter().fold(statement, |statement, text| statement.with(*text))
     }
 
-    /// Adds a condition that a column is one of these texts, of which there is at least one.
-    pub(crate) fn any_of(self, column: &str, texts: &[String]) -> Self {
-        let holes = vec!["?"; texts.len()].join(", ");
-        let statement = self.add(&format!("{column} IN ({holes})"));
-        texts.iter().fold(statement, |statement, text| statement.with(&**text)).once_only()
-    }
-
     pub(crate) fn once_only(mut self) -> Self {
         self.is_kept = false;
         self

@@ -8,17 +8,19 @@ use optimus_core::{
     broker::Positions,
 };
 use optimus_sql::{Error, ShardGuard as _};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     databases::TestDb,
-    setup::{Setup, connect},
+    setup::{SOON, Setup, connect},
 };
 
 crate::on_each_database! {
     namespaces_do_not_bar_each_other
     the_rows_of_the_first_release_stay_valid
     a_guard_that_is_rolled_back_takes_no_rows
+    a_namespace_waits_for_no_transaction_of_another
 }
 
 /// Returns shard 0 of a function, as a worker of this namespace has it.
@@ -100,7 +102,8 @@ async fn the_rows_of_the_first_release_stay_valid<DB: TestDb>(setup: Setup<DB>) 
 }
 
 async fn a_guard_that_is_rolled_back_takes_no_rows<DB: TestDb>(setup: Setup<DB>) {
-    let (blue, green) = (shard(&setup, "blue", 10).await, shard(&setup, "green", 20).await);
+    // Two new servers have the same small numbers.
+    let (blue, green) = (shard(&setup, "blue", 10).await, shard(&setup, "green", 10).await);
     let mut tx = setup.pool.begin().await.unwrap();
     blue.guard(&mut tx).await.unwrap();
     tx.rollback().await.unwrap();
@@ -116,4 +119,25 @@ async fn a_guard_that_is_rolled_back_takes_no_rows<DB: TestDb>(setup: Setup<DB>)
     assert_eq!(go(&setup, &blue, 1).await.unwrap(), None);
     assert_eq!(go(&setup, &green, 6).await.unwrap(), Some(5));
     assert_eq!(go(&setup, &blue, 2).await.unwrap(), Some(1));
+}
+
+/// A new holder of either namespace starts while the other one has a transaction open.
+async fn a_namespace_waits_for_no_transaction_of_another<DB: TestDb>(setup: Setup<DB>) {
+    if DB::NAME == "SQLite" {
+        // It has one lock for all rows.
+        return;
+    }
+    let (blue, green) = (shard(&setup, "blue", 10).await, shard(&setup, "green", 20).await);
+    go(&setup, &blue, 1).await.unwrap();
+    go(&setup, &green, 1).await.unwrap();
+    for (open, other, generation) in
+        [(&blue, "green", 20), (&green, "blue", 10), (&blue, "green", 30)]
+    {
+        let mut tx = setup.pool.begin().await.unwrap();
+        open.guard(&mut tx).await.unwrap();
+        let new = shard(&setup, other, generation).await;
+        let ended = timeout(SOON, go(&setup, &new, 2)).await;
+        ended.expect("it waits for nobody").unwrap();
+        tx.rollback().await.unwrap();
+    }
 }
