@@ -1,11 +1,11 @@
 //! The database is away: at the start of a worker with a relay, and while it runs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use optimus_sql::{Error, Outbox as _, OutboxDb, PerformInTx as _, lag};
 use optimus_testkit::eventually;
 use sqlx::{MySql, Pool, Postgres, Sqlite, pool::PoolOptions};
-use tokio::time::timeout;
+use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
     databases::TestDb,
@@ -133,19 +133,22 @@ async fn mariadb_that_comes_back_goes_on() {
     a_database_that_comes_back_goes_on::<MySql>().await;
 }
 
-/// The worker does not start, and says which database it is and why.
+/// The worker does not start, and says why.
+async fn refused_start<DB: OutboxDb + TestDb>(setup: &Setup<Sqlite>, pool: &Pool<DB>) -> String {
+    let worker = setup.worker(&Seen::default()).outbox(pool).build().unwrap();
+    let ended = timeout(SOON, worker.run_until(std::future::pending::<()>())).await;
+    let refused = ended.expect("it ends").unwrap_err();
+    assert!(refused.is_unavailable(), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.contains("the relay of the outbox") && text.contains(DB::NAME), "{text}");
+    text
+}
+
 async fn a_worker_without_its_database_says_why<DB: OutboxDb + TestDb>(url: &str, why: &str) {
     let setup = Setup::<Sqlite>::start().await;
     let options = PoolOptions::<DB>::new().acquire_timeout(Duration::from_secs(3));
     let pool = options.connect_lazy(url).unwrap();
-    let worker = setup.worker(&Seen::default()).outbox(&pool).build().unwrap();
-    let began = Instant::now();
-    let ended = timeout(SOON, worker.run_until(std::future::pending::<()>())).await;
-    let refused = ended.expect("it ends").unwrap_err();
-    println!("{}: after {:?}: {refused}", DB::NAME, began.elapsed());
-    assert!(refused.is_unavailable(), "{refused:?}");
-    let text = refused.to_string();
-    assert!(text.contains("the relay of the outbox") && text.contains(DB::NAME), "{text}");
+    let text = refused_start(&setup, &pool).await;
     assert!(text.contains(why), "{text}");
 }
 
@@ -175,9 +178,25 @@ async fn a_worker_without_a_free_connection_says_so() {
     let options = options.acquire_timeout(Duration::from_secs(2));
     let pool = options.connect(&setup.database).await.unwrap();
     let held = pool.acquire().await.unwrap();
-    let worker = setup.worker(&Seen::default()).outbox(&pool).build().unwrap();
-    let ended = timeout(SOON, worker.run_until(std::future::pending::<()>())).await;
-    let text = ended.expect("it ends").unwrap_err().to_string();
+    let text = refused_start(&setup, &pool).await;
     assert!(text.contains("all connections of the pool are in use"), "{text}");
     drop(held);
+}
+
+/// The server accepts the connection of TCP and says nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_database_does_not_answer_says_so() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
+    a_worker_without_its_database_says_why::<Postgres>(&url, "does not answer").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_hook_refuses_each_connection_says_so() {
+    let setup = Setup::<Sqlite>::start().await;
+    let options = PoolOptions::<Sqlite>::new().acquire_timeout(Duration::from_secs(2));
+    let options = options.after_connect(|_, _| Box::pin(async { Err(sqlx::Error::WorkerCrashed) }));
+    let pool = options.connect_lazy(&setup.database).unwrap();
+    let text = refused_start(&setup, &pool).await;
+    assert!(text.contains("look at its hooks"), "{text}");
 }

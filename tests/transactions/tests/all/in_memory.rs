@@ -84,7 +84,7 @@ async fn an_outage_of_redis_does_not_keep_the_connection() {
     drop(worker);
 }
 
-/// A relay that is dropped within its transaction gives the connection back without it.
+/// A relay whose run is dropped ends its turn, and gives the connection back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_that_is_dropped_leaves_no_transaction_open() {
     let redis = shared_redis();
