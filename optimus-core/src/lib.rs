@@ -80,6 +80,7 @@ mod page;
 mod page_cursor;
 mod parameter;
 mod part;
+mod plain_header;
 mod prerequisite_key;
 mod process_page;
 mod rate;
@@ -125,7 +126,6 @@ pub mod environment;
 #[doc(hidden)]
 pub mod log;
 #[doc(hidden)]
-mod plain_header;
 pub mod platform;
 
 pub use self::{

@@ -102,7 +102,8 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     QUEUE_OLDEST = "optimus_queue_oldest_seconds" Gauge ["queue"]
         "The age of the first ready task, since its submit; 0 if none is ready.";
     QUEUE_ENDED = "optimus_queue_attempts_total" Counter ["queue", "outcome"]
-        "Attempts that ended in the life of the queue: success, retry, dead or cancelled.";
+        "Attempts that ended in the life of the queue: success, retry, dead or cancelled. Tasks \
+         that were cancelled while they waited count, too.";
     QUEUE_LOST = "optimus_queue_attempts_lost_total" Counter ["queue"]
         "Attempts that were lost with their worker; each also counts as a retry, dead or \
          cancelled.";

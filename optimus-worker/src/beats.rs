@@ -35,11 +35,8 @@ pub(crate) struct Beat {
 /// The turns of the claimer.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    begun: AtomicU64,
     answered: AtomicU64,
     failed: AtomicU64,
-    /// When a turn began or ended last.
-    changed: Beat,
 }
 
 impl Default for Beat {
@@ -78,21 +75,14 @@ impl Beat {
 }
 
 impl Turns {
-    pub(crate) fn begun(&self) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        self.changed.beat();
-    }
-
     /// Notes that a turn has ended with all its answers.
     pub(crate) fn ended(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
-        self.changed.beat();
     }
 
     /// Notes that a turn has ended without some of its answers.
     pub(crate) fn ended_in_part(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
-        self.changed.beat();
     }
 
     pub(crate) fn answered(&self) -> u64 {
@@ -101,15 +91,5 @@ impl Turns {
 
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
-    }
-
-    /// Returns how long a turn has been under way without any progress; zero if none is.
-    pub(crate) fn stuck_for(&self) -> Duration {
-        let ended = self.answered() + self.failed();
-        if self.begun.load(Ordering::Relaxed) <= ended {
-            Duration::ZERO
-        } else {
-            self.changed.age()
-        }
     }
 }

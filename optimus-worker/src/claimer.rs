@@ -73,8 +73,6 @@ impl Claimer {
             let answers = broker.run_all(calls).await;
             Turn { number, batches: count, requests, answers }
         });
-        #[cfg(feature = "metrics")]
-        self.shared.metrics.beats.turns.begun();
         // The first poll sends the calls. Without it, a turn would leave only after the tasks of an
         // answer that has arrived meanwhile, together with the turn after it, and Redis would have
         // nothing to do while handlers run.

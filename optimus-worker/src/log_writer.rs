@@ -39,7 +39,8 @@ struct Batch {
 
 impl LogWriter {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let broker = shared.maintenance.clone();
+        // Long lines on a slow link delay no heartbeat.
+        let broker = shared.maintenance.separate("log writer");
         Self { shared, broker, next: Instant::now() }
     }
 

@@ -28,7 +28,7 @@ struct Point {
     at: Instant,
     /// Tasks that are ready or running.
     open: u64,
-    /// Attempts that have ended so far.
+    /// Attempts that have ended so far by themselves.
     ended: u64,
 }
 
@@ -36,7 +36,8 @@ impl WantSlots {
     /// Notes a read, and returns how many slots the queue needs.
     pub(crate) fn note(&mut self, at: Instant, seen: &QueueOverview, target: Duration) -> u64 {
         let (counts, totals) = (&seen.counts, &seen.totals);
-        let ended = totals.successes + totals.retries + totals.deaths + totals.cancels;
+        // Cancels are left out: most of them end tasks that were neither ready nor running.
+        let ended = totals.successes + totals.retries + totals.deaths;
         let point = Point { at, open: counts.ready + counts.working, ended };
         let arrivals = self.rate(point);
         let run = seen.recent.run.mean().unwrap_or(RUN_UNKNOWN);

@@ -15,6 +15,8 @@ use crate::{
 const QUEUES_A_WRITE: usize = 50;
 /// The hours whose statistics are read: the present one and the one before.
 const HOURS: u32 = 2;
+/// How many rows are read if the first entry has none.
+const ROWS_BEHIND: usize = 100;
 /// The indices of the schedules of a queue.
 const INDICES: [&str; 2] = ["schedules", "code_schedules"];
 
@@ -62,7 +64,11 @@ impl Broker {
             let mut next = || answers.next().expect("an answer for each call");
             let mut count = next()?;
             let (counts, totals) = (Self::read_states(&mut count)?, Self::read_totals(&mut count)?);
-            let ready = Self::read_list(queue, next()?)?;
+            let mut ready = Self::read_list(queue, next()?)?;
+            if ready.rows.is_empty() && counts.ready > 0 {
+                // The first entries belong to tasks that were cancelled.
+                ready = self.list(queue, TaskState::Ready, ROWS_BEHIND, &ready.next).await?;
+            }
             let created = ready.rows.first().and_then(|row| row.id.created());
             let (now_ms, open, finished) = Self::read_stats_page(next()?)?;
             let mut next_schedule_ms: Option<u64> = None;
