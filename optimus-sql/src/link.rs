@@ -145,7 +145,8 @@ async fn is_in_memory<DB: OutboxDb>(connection: &mut DB::Connection) -> Result<b
     Ok(file.unwrap_or_default().is_empty())
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(feature = "sqlite")]
+#[cfg(test)]
 mod tests {
     use sqlx::{Sqlite, pool::PoolOptions};
 
