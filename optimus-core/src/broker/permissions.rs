@@ -13,7 +13,7 @@ use crate::{
 /// of this worker alone. After the third command the key holds a string, so that commands for other
 /// types fail with a type error, and no later command removes its expiry: if the connection breaks,
 /// the key does not stay. `@` is the set of queue names.
-const PROBES: [&str; 44] = [
+const PROBES: [&str; 47] = [
     "PERSIST $",
     "MSET $ 1",
     "SET $ 1 PX 60000",
@@ -45,9 +45,12 @@ const PROBES: [&str; 44] = [
     "ZCOUNT $ 0 0",
     "ZRANGE $ 0 0",
     "ZRANGEBYSCORE $ 0 0",
+    "ZRANGESTORE $ $ 0 0",
+    "ZMSCORE $ a",
     "ZRANK $ a",
     "ZSCORE $ a",
     "ZREM $ a",
+    "ZREMRANGEBYRANK $ 0 0",
     "ZREMRANGEBYSCORE $ 0 0",
     "SADD $ a",
     "SREM $ a",
