@@ -22,7 +22,9 @@ const BYTES_MAX: usize = 8_192;
 const LINE_BYTES_MAX: usize = 500;
 /// What a line costs besides its text: its place, the time and the attempt in the store.
 const LINE_BYTES: usize = 48;
-/// How many bytes the lines of all attempts of a worker have at most. More are dropped.
+/// What an attempt with unsent lines keeps in memory besides them, also after its end.
+const LOG_BYTES: usize = 512;
+/// How many bytes all attempts of a worker with unsent lines have at most. More lines are dropped.
 const DESK_BYTES_MAX: usize = 16 << 20;
 
 /// The attempts of a worker with lines that were not sent.
@@ -104,7 +106,11 @@ impl LogDesk {
 
     /// Takes the attempt that has waited longest.
     pub fn take(&self) -> Option<Arc<AttemptLog>> {
-        locked(&self.listed).pop_front()
+        let log = locked(&self.listed).pop_front();
+        if log.is_some() {
+            self.bytes.fetch_sub(LOG_BYTES, Ordering::Relaxed);
+        }
+        log
     }
 
     /// Adds what an attempt says, a line for each line of the text.
@@ -134,6 +140,8 @@ impl LogDesk {
             return;
         }
         drop(unsent);
+        // It has lines already, so it is listed even if there is no room.
+        self.bytes.fetch_add(LOG_BYTES, Ordering::Relaxed);
         self.list(log.clone());
     }
 
@@ -181,7 +189,8 @@ impl AttemptLog {
         while unsent.lines.len() >= LINES_MAX || unsent.bytes + bytes > BYTES_MAX {
             unsent.drop_first(desk);
         }
-        while !desk.takes(bytes) {
+        let place = if unsent.is_listed { 0 } else { LOG_BYTES };
+        while !desk.takes(bytes + place) {
             // The lines of an attempt have numbers without gaps, so its first one goes.
             if unsent.lines.is_empty() {
                 return false;

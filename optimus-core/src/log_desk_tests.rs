@@ -16,12 +16,16 @@ fn desk() -> (LogDesk, Arc<AtomicUsize>) {
 
 fn log(desk: LogDesk) -> (Arc<LogDesk>, Arc<AttemptLog>) {
     let desk = Arc::new(desk);
+    let log = another_log(&desk);
+    (desk, log)
+}
+
+fn another_log(desk: &Arc<LogDesk>) -> Arc<AttemptLog> {
     let now = Instant::now();
     let seat = LogSeat { desk: desk.clone(), began_ms: 5_000, began: now };
     let id = TaskId::new(QueueName::new("q").unwrap());
     let facts = AttemptFacts::first(id, (now + Duration::from_secs(1)).into_std());
-    let log = seat.log(&facts);
-    (desk, log)
+    seat.log(&facts)
 }
 
 fn texts(said: &SaidLines) -> Vec<&str> {
@@ -91,4 +95,18 @@ async fn the_lines_of_all_attempts_have_a_bound_and_numbers_without_gaps() {
     desk.say(&first, "d");
     let said = desk.take().unwrap().unsent();
     assert_eq!((texts(&said), said.last, said.count), (vec!["d"], 5, 1));
+}
+
+#[tokio::test]
+async fn ended_attempts_with_a_short_line_each_have_a_bound_in_memory() {
+    let desk = Arc::new(desk().0);
+    for _ in 0..100_000 {
+        desk.say(&another_log(&desk), "x");
+    }
+    let kept = locked(&desk.listed).len();
+    assert_eq!(kept, DESK_BYTES_MAX / (LOG_BYTES + LINE_BYTES + 1));
+    while let Some(log) = desk.take() {
+        desk.sent(&log, log.unsent().last);
+    }
+    assert_eq!(desk.bytes.load(Ordering::Relaxed), 0);
 }
