@@ -261,5 +261,6 @@ pub use inventory;
 pub use {
     chrono::{DateTime, FixedOffset, NaiveDate, Utc},
     serde_json::Value,
+    tracing::Span,
     uuid::Uuid,
 };
