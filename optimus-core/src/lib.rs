@@ -35,6 +35,7 @@ mod data;
 mod dispenser;
 mod dispenser_error;
 mod distribution;
+mod due;
 mod durability;
 mod each;
 mod erased_task;
