@@ -73,6 +73,7 @@ mod layers;
 mod lease;
 mod limit;
 mod log_desk;
+mod named_call;
 mod obstacle_text;
 mod operator_answers;
 mod options;
@@ -180,6 +181,7 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
+    named_call::NamedCall,
     operator_answers::{
         CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
         RunNowAnswer, WidthAnswer,

@@ -108,7 +108,7 @@ pub use optimus_core::{After, IntoPrerequisite, Key, Prerequisite, PrerequisiteF
 pub use optimus_core::{
     BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
 };
-pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
+pub use optimus_core::{Call, Due, ErasedCall, NamedCall, Submission, Submit};
 pub use optimus_core::{
     Each, Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
 };
