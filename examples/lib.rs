@@ -21,6 +21,7 @@ pages! {
     Operating: "../docs/guides/operating.md",
     Statistics: "../docs/guides/statistics.md",
     Metrics: "../docs/guides/metrics.md",
+    Tracing: "../docs/guides/tracing.md",
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
     Dependencies: "../docs/guides/dependencies.md",

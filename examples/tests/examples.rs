@@ -115,6 +115,18 @@ async fn layer_tenancy_passes_the_tenant_on() {
     prints("layer_tenancy", &["the task has no tenant", bill]).await;
 }
 
+/// The guide shows what the example prints, so that it stays true.
+#[tokio::test]
+async fn traced_prints_the_tree_of_the_guide() {
+    let mut traced = Proc::built("traced").start();
+    succeeds(&mut traced).await;
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/tracing.md");
+    let guide = fs::read_to_string(root).unwrap();
+    let (_, shown) = guide.split_once("```text\npost /orders").expect("the tree");
+    let (shown, _) = shown.split_once("```").unwrap();
+    assert_eq!(format!("{}\n", traced.lines().join("\n")), format!("post /orders{shown}"));
+}
+
 #[tokio::test]
 async fn without_a_url_app_and_worker_print_what_to_set() {
     for name in ["app", "worker"] {

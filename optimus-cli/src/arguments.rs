@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Queues: what waits in them, and pauses.
     #[command(subcommand)]
     Queue(QueueCommand),
-    /// Tasks: list, look, explain, retry, cancel, delete.
+    /// Tasks: list, look, explain, submit, retry, cancel, delete.
     #[command(subcommand)]
     Task(TaskCommand),
     /// Dead tasks, in bulk: retry, delete, export.

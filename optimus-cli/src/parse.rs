@@ -63,6 +63,14 @@ pub(crate) fn header(text: &str) -> Result<(String, Option<String>), String> {
     Ok((name.to_owned(), value))
 }
 
+/// Reads a header with its value, such as `tenant=acme`.
+pub(crate) fn whole_header(text: &str) -> Result<(String, String), String> {
+    match header(text)? {
+        (name, Some(value)) => Ok((name, value)),
+        (name, None) => Err(format!("header {name:?} has no value; write {name}=VALUE")),
+    }
+}
+
 /// Reads where a limit applies: `queue`, `task:NAME`, `lane:KEY`, `limit:NAME`.
 pub(crate) fn gate(text: &str) -> Result<Gate, String> {
     let wrong = || {
@@ -117,6 +125,8 @@ mod tests {
         assert_eq!(read("tenant="), ("tenant".into(), Some(String::new())));
         assert_eq!(read("q=a=b"), ("q".into(), Some("a=b".into())));
         assert!(header("=acme").unwrap_err().contains("tenant=acme"));
+        assert_eq!(whole_header("q=a=b"), Ok(("q".into(), "a=b".into())));
+        assert!(whole_header("tenant").unwrap_err().contains("tenant=VALUE"));
     }
 
     #[test]

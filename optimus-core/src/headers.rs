@@ -34,6 +34,15 @@ pub(crate) fn check(headers: &Headers, task: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns whether the headers can be stored with this one in addition, which replaces an earlier
+/// one of its name.
+pub(crate) fn can_add(headers: &Headers, name: &str, value: &str) -> bool {
+    let replaced = headers.get(name).map(|value| name.len() + value.len());
+    let count = headers.len() + usize::from(replaced.is_none());
+    let bytes = bytes(headers) - replaced.unwrap_or_default() + name.len() + value.len();
+    count <= COUNT_MAX && bytes <= BYTES_MAX && validate_name(name).is_ok()
+}
+
 /// Returns the bytes of all names and values.
 pub(crate) fn bytes(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -47,6 +56,23 @@ mod tests {
         let problem = check(&headers.into_iter().collect(), "mail").err()?;
         assert!(problem.is_invalid(), "{problem}");
         Some(problem.to_string())
+    }
+
+    #[test]
+    fn a_header_can_be_added_exactly_if_the_headers_with_it_are_accepted() {
+        let value = |bytes: usize| "x".repeat(bytes);
+        for (names, size) in [(31, 1), (32, 1), (3, 4000), (3, 4100)] {
+            let headers: Headers = (0..names).map(|n| (format!("h{n}"), value(1))).collect();
+            for name in ["h1", "new", "a b", ""] {
+                let with = headers.clone().into_iter().chain([(name.to_owned(), value(size))]);
+                let accepted = problem(with).is_none();
+                assert_eq!(
+                    can_add(&headers, name, &value(size)),
+                    accepted,
+                    "{names} {size} {name:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! What a queue keeps of the tasks that succeed or die: [`HistoryOptions`].
 
+use std::time::Duration;
+
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use crate::{Error, broker::HistoryStored, id::validate_name, platform::instant, state::TaskState};
+use crate::{
+    Error, broker::HistoryStored, id::validate_name, options::TaskOptions, platform::instant,
+    state::TaskState,
+};
 
 /// The longest time for which a history is kept, in days.
 pub const HISTORY_DAYS_MAX: u32 = 366;
@@ -94,7 +99,8 @@ impl HistoryOptions {
     }
 
     /// Returns the days, the bytes and the tasks as the scripts read them.
-    pub(crate) fn stored(&self) -> (u32, u64, String) {
+    #[doc(hidden)]
+    pub fn stored(&self) -> (u32, u64, String) {
         let tasks = match &self.tasks {
             None => "*".to_owned(),
             Some(tasks) if tasks.is_empty() => "-".to_owned(),
@@ -113,6 +119,28 @@ impl HistoryOptions {
             tasks: (tasks != "*").then(|| names.map(str::to_owned).collect()),
         })
     }
+}
+
+impl TaskOptions {
+    /// Returns for how many days the queue keeps a line for each task.
+    #[doc(hidden)]
+    pub fn history_days(&self) -> Option<u32> {
+        self.history.and_then(declared_days)
+    }
+}
+
+/// Returns the days that the definition of a task declares, if it can.
+fn declared_days(time: Duration) -> Option<u32> {
+    let ms = u64::try_from(time.as_millis()).ok()?;
+    let is_whole = ms.is_multiple_of(DAY_MS) && time.subsec_nanos() == 0;
+    let days = u32::try_from(ms / DAY_MS).ok().filter(|days| (1..=HISTORY_DAYS_MAX).contains(days));
+    days.filter(|_| is_whole)
+}
+
+/// Returns the reason why the definition of a task can't declare this time.
+pub(crate) fn declared_problem(time: Duration) -> Option<String> {
+    let text = || format!("history must be 1 to {HISTORY_DAYS_MAX} whole days");
+    declared_days(time).is_none().then(text)
 }
 
 /// What the history of a queue keeps, and what it has.

@@ -2,6 +2,8 @@
 
 use std::{fmt, slice, sync::Arc};
 
+use tracing::Span;
+
 use crate::{
     attempt_end::End,
     context::Context,
@@ -73,6 +75,17 @@ pub trait Layer: Send + Sync + 'static {
         async { Ok(()) }
     }
 
+    /// Called for each attempt before it begins. Returns the span in which the attempt runs, with
+    /// [`run`](Self::run), the handler and what it logs; for code that passes traces on. Without
+    /// one, the attempt runs in the span `task` of the worker. If several layers return a span, the
+    /// one of the outermost is used.
+    ///
+    /// If this method panics, the attempt runs in the span of the worker.
+    fn span(&self, ctx: &Context) -> Option<Span> {
+        let _ = ctx;
+        None
+    }
+
     /// Called for each attempt, around the handler, which [`next`](Next::run) runs. This method may
     /// [add values](Context::insert) to the context, set a task-local around the handler, or read
     /// its error. It may also return another error or a control word such as
@@ -121,6 +134,10 @@ pub trait Layer: Send + Sync + 'static {
 impl<L: Layer> Layer for Arc<L> {
     fn submit(&self, call: &mut Submission) -> impl Future<Output = Result<(), BoxError>> + Send {
         Layer::submit(&**self, call)
+    }
+
+    fn span(&self, ctx: &Context) -> Option<Span> {
+        Layer::span(&**self, ctx)
     }
 
     fn run(

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use tracing::Span;
+
 use crate::{
     attempt_end::End,
     context::Context,
@@ -28,9 +30,11 @@ const DROP_WAIT: Duration = Duration::from_millis(100);
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A layer with its type erased. None of its code runs before a future is polled.
+/// A layer with its type erased. The code of a method that returns a future runs only when that is
+/// polled.
 pub(crate) trait AnyLayer: Send + Sync {
     fn submit<'a>(&'a self, call: &'a mut Submission) -> Later<'a, Result<(), BoxError>>;
+    fn span(&self, ctx: &Context) -> Option<Span>;
     fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>>;
     fn ended<'a>(&'a self, ctx: &'a Context, end: &'a End) -> Later<'a, ()>;
     fn provides(&self) -> Vec<DataKey>;
@@ -40,6 +44,10 @@ pub(crate) trait AnyLayer: Send + Sync {
 impl<L: Layer> AnyLayer for L {
     fn submit<'a>(&'a self, call: &'a mut Submission) -> Later<'a, Result<(), BoxError>> {
         Box::pin(async move { Layer::submit(self, call).await })
+    }
+
+    fn span(&self, ctx: &Context) -> Option<Span> {
+        Layer::span(self, ctx)
     }
 
     fn run<'a>(&'a self, ctx: &'a Context, next: Next<'a>) -> Later<'a, Result<Done, BoxError>> {
@@ -140,6 +148,12 @@ impl Layers {
             layer.submit(call).await?;
         }
         Ok(())
+    }
+
+    /// Returns the span of the outermost layer that has one for this attempt. Layers are user code,
+    /// so this may panic.
+    pub fn span(&self, ctx: &Context) -> Option<Span> {
+        ctx.enter(|| self.all().iter().find_map(|layer| layer.span(ctx)))
     }
 
     /// Wraps a handler in the layers.

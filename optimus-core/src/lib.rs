@@ -35,6 +35,7 @@ mod data;
 mod dispenser;
 mod dispenser_error;
 mod distribution;
+mod due;
 mod durability;
 mod each;
 mod erased_task;
@@ -72,6 +73,7 @@ mod layers;
 mod lease;
 mod limit;
 mod log_desk;
+mod named_call;
 mod obstacle_text;
 mod operator_answers;
 mod options;
@@ -179,6 +181,7 @@ pub use self::{
     layer::{Done, Layer, Next},
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
+    named_call::NamedCall,
     operator_answers::{
         CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
         RunNowAnswer, WidthAnswer,
@@ -261,5 +264,6 @@ pub use inventory;
 pub use {
     chrono::{DateTime, FixedOffset, NaiveDate, Utc},
     serde_json::Value,
+    tracing::Span,
     uuid::Uuid,
 };

@@ -2,13 +2,15 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
+pub use crate::due::Due;
 use crate::{
     Error,
     after_options::{AfterOptions, CallAfter},
     gather::Window,
+    history_options,
     id::{QueueName, TaskId, validate_name},
     lane::LaneFailure,
     limit::Limit,
@@ -56,6 +58,7 @@ pub struct TaskOptions {
     pub(crate) lane_limits: Limit,
     pub(crate) cost: u32,
     pub(crate) gather: Option<Window>,
+    pub(crate) history: Option<Duration>,
 }
 
 impl TaskOptions {
@@ -79,6 +82,7 @@ impl TaskOptions {
         lane_limits: Limit::new(),
         cost: 1,
         gather: None,
+        history: None,
     };
 
     /// Returns the defaults: queue `default`, a timeout of 600 s, 3 retries with Sidekiq's waits, a
@@ -212,6 +216,14 @@ impl TaskOptions {
         self
     }
 
+    /// Sets for how many whole days, up to 366, the [queue](Self::queue) keeps a line for each task
+    /// of this name that succeeds or dies. A worker sets this when it starts; see
+    /// [`Client::keep_history`](crate::Client::keep_history).
+    pub const fn history(mut self, time: Duration) -> Self {
+        self.history = Some(time);
+        self
+    }
+
     /// Returns the queue's name as written.
     pub fn queue_name(&self) -> &'static str {
         self.queue
@@ -265,7 +277,8 @@ impl TaskOptions {
         }
         let problem = self.after.problem().or_else(|| self.backoff.problem().map(Into::into));
         let window = || self.gather.and_then(|window| window.problem(self.expires_in));
-        problem.or_else(window).map_or(Ok(()), refuse)
+        let history = || self.history.and_then(history_options::declared_problem);
+        problem.or_else(window).or_else(history).map_or(Ok(()), refuse)
     }
 }
 
@@ -273,18 +286,6 @@ impl Default for TaskOptions {
     fn default() -> Self {
         Self::DEFAULT
     }
-}
-
-/// When a task becomes ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Due {
-    /// The task is ready immediately.
-    #[default]
-    Now,
-    /// The task is ready this long after Redis has accepted it.
-    In(Duration),
-    /// The task is ready at this time by Redis' clock. A time in the past means immediately.
-    At(DateTime<Utc>),
 }
 
 /// The options that a call overrides; `None` keeps that of the definition.

@@ -42,6 +42,14 @@ fn each_option_is_accepted_up_to_its_limit() {
     assert!(refusal(options().rate(Rate::per_second(0))).contains("rate of 0"));
     assert!(refusal(options().lane_burst(2)).contains("lane_burst"));
     assert!(refusal(options().queue("a b")).contains("queue"));
+    for days in [1, 366] {
+        let kept = options().history(DAY * days);
+        kept.validate("charge").unwrap();
+        assert_eq!(kept.history_days(), Some(days));
+    }
+    for time in [Duration::ZERO, DAY / 2, DAY + NANO, DAY * 367] {
+        assert!(refusal(options().history(time)).contains("1 to 366 whole days"));
+    }
     let spinning = Backoff::Fixed { wait: Duration::ZERO, jitter: 0.0 };
     assert!(refusal(options().backoff(spinning)).contains("backoff"));
 }

@@ -130,6 +130,13 @@ impl Submission {
         self.headers.insert(name.into(), value.into());
     }
 
+    /// Returns whether the call can be sent with this header in addition: with a valid name, and
+    /// within the limits of [`Call::header`](crate::Call::header). A layer whose header is not
+    /// needed can leave it out then.
+    pub fn can_set_header(&self, name: &str, value: &str) -> bool {
+        headers::can_add(&self.headers, name, value)
+    }
+
     /// Returns the number of bytes that this submission adds to a request.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + headers::bytes(&self.headers)

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use optimus_core::{
     Lease, ListError, Ran, RunError, Running, TaskDefinition, TaskId,
     broker::{BrokerError, Give, Release},
-    platform,
+    log_event, platform,
 };
 use tracing::Span;
 
@@ -36,22 +36,43 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     for prepared in prepared {
-        // The span has the level ERROR, because the handler's own events of any level are inside
-        // it. A layer of the subscriber may panic, and the attempt must still begin.
-        let span = guarded(|| {
-            tracing::error_span!(
-                target: "optimus::task",
-                "task",
-                task = prepared.attempt.facts.task,
-                id = %prepared.attempt.lease.id,
-                attempt = prepared.attempt.facts.attempt
-            )
-        });
-        let span = span.unwrap_or_else(|_| Span::none());
         // The future is large, and a spawn moves it several times.
-        let run = Box::pin(run(shared.clone(), prepared));
-        tokio::spawn(InSpan::new(span, run));
+        if shared.layers.is_empty() {
+            let span = span(&prepared.attempt);
+            tokio::spawn(InSpan::new(span, Box::pin(run(shared.clone(), prepared))));
+        } else {
+            tokio::spawn(Box::pin(run_layered(shared.clone(), prepared)));
+        }
     }
+}
+
+/// Runs an attempt in the span of a layer, if one has a span for it. Layers are user code, so they
+/// are not asked in the tokio task that claims.
+async fn run_layered(shared: Arc<Shared>, prepared: Prepared) {
+    let attempt = prepared.attempt.clone();
+    let of_layer = guarded(|| shared.layers.span(&attempt.ctx)).unwrap_or_else(|text| {
+        let id = attempt.lease.id.clone();
+        log_event!(shared.log, ERROR, %id, text, "a layer panicked in `span`");
+        None
+    });
+    let span = of_layer.unwrap_or_else(|| span(&attempt));
+    drop(attempt);
+    InSpan::new(span, run(shared, prepared)).await;
+}
+
+/// Returns the span of an attempt. It has the level ERROR, because the handler's own events of any
+/// level are inside it. A layer of the subscriber may panic, and the attempt must still begin.
+fn span(attempt: &Attempt) -> Span {
+    let span = guarded(|| {
+        tracing::error_span!(
+            target: "optimus::task",
+            "task",
+            task = attempt.facts.task,
+            id = %attempt.lease.id,
+            attempt = attempt.facts.attempt
+        )
+    });
+    span.unwrap_or_else(|_| Span::none())
 }
 
 /// Gives back a task that was claimed and must not start.

@@ -32,6 +32,7 @@ mod collects;
 mod config;
 mod deadlines;
 mod decide_outcome;
+mod declared_history;
 mod each_call;
 mod environment;
 mod executor;

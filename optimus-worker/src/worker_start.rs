@@ -19,6 +19,7 @@ use crate::{
     attempts::Attempts,
     collects::Collects,
     config::{self, Config},
+    declared_history,
     ledger_retention::Ledgers,
     marked_dead::MarkedDead,
     posts::OpenPosts,
@@ -65,7 +66,7 @@ pub(crate) async fn start(
     let description = describe(&config, &registry);
     let client = OwnClient::here(&broker, layers.clone());
     let services = Services::start(services, &client).await?;
-    register(&broker, &queues, (&worker, config.lease, &description)).await?;
+    register(&broker, (&queues, &registry), (&worker, config.lease, &description)).await?;
     if config.banner {
         print(&banner(&config, &registry, &broker, &worker));
         shardeds.iter().for_each(|sharded| print(&shards_line(sharded)));
@@ -186,7 +187,7 @@ async fn check_permissions(
 
 async fn register(
     broker: &Broker,
-    queues: &[Served],
+    (queues, registry): (&[Served], &Registry),
     (worker, lease, description): (&WorkerId, Duration, &str),
 ) -> Result<(), BrokerError> {
     let registered_at = Instant::now();
@@ -199,6 +200,7 @@ async fn register(
             BrokerError::Full => Ok(()),
             other => Err(other),
         })?;
+        declared_history::keep(broker, registry, &queue.name).await?;
     }
     Ok(())
 }

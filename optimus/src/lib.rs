@@ -108,7 +108,7 @@ pub use optimus_core::{After, IntoPrerequisite, Key, Prerequisite, PrerequisiteF
 pub use optimus_core::{
     BACKOFF_MAX, Backoff, BackoffFn, Interrupted, Lane, LaneFailure, OnLost, PRIORITY_MAX,
 };
-pub use optimus_core::{Call, Due, ErasedCall, Submission, Submit};
+pub use optimus_core::{Call, Due, ErasedCall, NamedCall, Submission, Submit};
 pub use optimus_core::{
     Each, Gate, GateHandle, Gather, Limit, LimitDetails, Permit, Rate, Shut, TaskLimit,
 };
@@ -133,6 +133,8 @@ pub use optimus_core::{
 };
 
 pub use optimus_core::{Done, End, Layer, Next, Outcome};
+#[cfg(feature = "otel")]
+pub use optimus_otel as otel;
 
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
@@ -154,7 +156,7 @@ pub use optimus_core::{RecordError, TaskRecord, WorkerDescription, WorkerId};
 
 // Types of other crates in public signatures.
 #[doc(no_inline)]
-pub use optimus_core::{DateTime, FixedOffset, NaiveDate, Utc, Uuid, Value};
+pub use optimus_core::{DateTime, FixedOffset, NaiveDate, Span, Utc, Uuid, Value};
 
 /// Makes a [`Flow`] of steps that run one after the other. The first is a call. Each one after it
 /// is:

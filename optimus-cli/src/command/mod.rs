@@ -26,6 +26,7 @@ pub(crate) mod task;
 mod task_log;
 mod task_row;
 mod task_show;
+mod task_submit;
 pub(crate) mod worker;
 
 use crate::{

@@ -1,4 +1,4 @@
-//! `optimus task`: list, look, explain, retry, cancel, delete.
+//! `optimus task`: list, look, explain, submit, retry, cancel, delete.
 
 use std::io::{self, BufRead};
 
@@ -6,7 +6,11 @@ use clap::{Args, Subcommand};
 use optimus_core::{PAGE_MAX, PageCursor, QueueName, TaskState};
 use serde_json::json;
 
-use super::{task_row::TaskRecordRow, task_show};
+use super::{
+    task_row::TaskRecordRow,
+    task_show,
+    task_submit::{self, SubmitTask},
+};
 use crate::{
     bulk::{self, Act},
     failure::{Exit, Failure},
@@ -36,6 +40,9 @@ pub(crate) enum TaskCommand {
         /// The id: queue/uuid, or the uuid alone.
         id: String,
     },
+    /// Submit a task by its name, with arguments as JSON. Its definition is not known here: options
+    /// that are not given have their defaults, and limits of the definition do not apply.
+    Submit(Box<SubmitTask>),
     /// Put dead or cancelled tasks back in the ready list, with new attempts.
     Retry(Ids),
     /// Cancel tasks that wait, and ask the workers of running ones to stop them.
@@ -85,6 +92,7 @@ pub(crate) async fn run(command: TaskCommand, session: &Session<'_>) -> Result<E
             task_show::show(session, &id, limit).await
         }
         TaskCommand::Explain { id } => explain(session, &id).await,
+        TaskCommand::Submit(wanted) => task_submit::submit(session, *wanted).await,
         TaskCommand::Retry(ids) => change(session, Act::Retry, ids).await,
         TaskCommand::Cancel(ids) => change(session, Act::Cancel, ids).await,
         TaskCommand::Delete(ids) => change(session, Act::Delete, ids).await,

@@ -11,3 +11,4 @@ mod outputs;
 mod scrub;
 mod stage;
 mod statistics;
+mod submits;

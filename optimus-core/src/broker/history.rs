@@ -53,6 +53,21 @@ impl Broker {
         Ok(!self.run(call.arg("-").arg("").arg("")).await?.text()?.is_empty())
     }
 
+    /// Lets a queue keep at least these tasks for at least these days, in at least these bytes, in
+    /// addition to what is set. A queue that was told to keep no more stays so. Returns what is set
+    /// now, if that is new.
+    pub async fn retain_at_least(
+        &self,
+        queue: &QueueName,
+        (days, bytes, tasks): (u32, u64, &str),
+    ) -> Result<Option<String>, BrokerError> {
+        let call = ScriptCall::new(&scripts::RETAIN, &self.keys(queue), "");
+        let call = call.arg(format!("+{days}")).arg(bytes).arg(tasks);
+        let mut reply = self.run(call).await?;
+        let (before, now) = (reply.text()?, reply.text()?);
+        Ok((now != before).then_some(now))
+    }
+
     /// Reads some entries of a day.
     pub async fn history(
         &self,

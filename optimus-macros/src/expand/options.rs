@@ -50,6 +50,7 @@ pub(crate) fn options(model: &Model) -> TokenStream {
     set("lane_rate", limits.lane_rate.map(rate));
     set("lane_burst", limits.lane_burst.map(ToTokens::into_token_stream));
     set("gather", o.gather.window.map(window));
+    set("history", o.history.map(duration));
     tokens
 }
 

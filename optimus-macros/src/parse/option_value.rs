@@ -14,6 +14,10 @@ use crate::parse::{
 /// The maximum count.
 pub(crate) const COUNT_MAX: i128 = u32::MAX as i128;
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time for which a queue keeps a history, in days.
+const DAYS_MAX: u64 = 366;
+
 /// Reads a string.
 pub(crate) fn text(name: &Ident, value: &Expr) -> Result<LitStr> {
     match plain(value) {
@@ -91,6 +95,20 @@ fn above_zero(name: &Ident, value: &Expr, hint: &str) -> Result<Duration> {
     let duration = duration(name, value)?;
     if duration.is_zero() {
         return refuse(value, format!("`{name}` must be above zero{hint}"));
+    }
+    Ok(duration)
+}
+
+/// Reads whole days.
+pub(crate) fn days(name: &Ident, value: &Expr) -> Result<Duration> {
+    let duration = duration(name, value)?;
+    let days = duration.as_secs() / DAY.as_secs();
+    let is_whole = Duration::from_secs(days * DAY.as_secs()) == duration;
+    if !is_whole || !(1..=DAYS_MAX).contains(&days) {
+        return refuse(
+            value,
+            format!("`{name}` must be 1 to {DAYS_MAX} whole days, as in `{name} = \"180d\"`"),
+        );
     }
     Ok(duration)
 }

@@ -50,6 +50,7 @@ pub(crate) struct Options {
     pub(crate) outcome_ttl: Option<Duration>,
     pub(crate) limits: Limits,
     pub(crate) gather: Gather,
+    pub(crate) history: Option<Duration>,
 }
 
 /// The value of `backoff = …`.
@@ -89,7 +90,7 @@ pub(crate) enum PrerequisiteFailure {
 }
 
 /// Every option, in the order of the documentation.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 30] = [
     "name",
     "queue",
     "priority",
@@ -118,6 +119,7 @@ const NAMES: [&str; 29] = [
     "lane_burst",
     "gather",
     "by",
+    "history",
     "crate",
 ];
 
@@ -234,6 +236,7 @@ impl Options {
             outcome_ttl: None,
             limits: Limits::default(),
             gather: Gather::default(),
+            history: None,
         };
         let entries = Punctuated::<Entry, Token![,]>::parse_terminated.parse2(attr);
         let mut given: Vec<Ident> = Vec::new();
@@ -313,6 +316,7 @@ impl Options {
             "outcome_ttl" => {
                 self.outcome_ttl = errors.keep(option_value::positive(name, value));
             }
+            "history" => self.history = errors.keep(option_value::days(name, value)),
             _ if self.limits.set(name, value, errors) => {}
             _ if self.gather.set(name, value, errors) => {}
             _ => unknown(name, errors),

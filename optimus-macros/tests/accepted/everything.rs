@@ -60,6 +60,7 @@ impl Error for Declined {}
     cost = 2,
     lane_rate = "600/m",
     lane_burst = 3,
+    history = "180d",
     crate = ::optimus,
 )]
 pub async fn charge(
@@ -111,7 +112,8 @@ pub(super) async fn main() {
         .max_working(8)
         .cost(2)
         .lane_rate(Rate::per_second(10))
-        .lane_burst(3);
+        .lane_burst(3)
+        .history(180 * 86_400 * second);
     assert_eq!(options, expected);
 
     let order = Order { id: 7, parts: ("a".to_owned(), 1) };

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use crate::common::Bench;
 use optimus_core::{
     BoxError, Context, Fatal, HistoryFilter, HistoryOptions, HistoryPage, HistoryRow, QueueAnswer,
-    Task, TaskId, TaskState,
+    Task, TaskId, TaskOptions, TaskState,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -153,4 +153,54 @@ async fn what_failed_is_found_by_its_state_and_its_task() {
     let left = all(&bench, &filter).await;
     assert!((1_000..=1_128).contains(&left.len()), "the last successes: {}", left.len());
     assert_eq!(bench.client.stop_history("default").await.unwrap(), QueueAnswer::Unknown);
+}
+
+/// Its code declares a history.
+#[derive(Serialize, Deserialize)]
+struct Kept {}
+
+impl Task for Kept {
+    const NAME: &'static str = "kept";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().history(Duration::from_secs(180 * 86_400))
+    }
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Err(Fatal::new("it is the end").into())
+    }
+}
+
+async fn start_and_stop(bench: &Bench) -> Option<HistoryOptions> {
+    let builder = bench.worker().task_type::<Kept>().task_type::<Other>();
+    builder.build().unwrap().run_until(async {}).await.unwrap();
+    bench.client.inspector().history_details("default").await.unwrap().options
+}
+
+#[tokio::test]
+async fn a_worker_keeps_what_its_tasks_declare_and_never_less_than_an_operator_has_set() {
+    let bench = Bench::on_redis().await;
+    let declared = HistoryOptions::days(180).tasks(["kept"]);
+    for _ in 0..2 {
+        assert_eq!(start_and_stop(&bench).await, Some(declared.clone()));
+    }
+    let worker = bench.start(bench.worker().task_type::<Kept>());
+    let handle = bench.client.submit(Kept {}.call()).await.unwrap();
+    handle.result().await.unwrap_err();
+    worker.stop().await;
+    let rows = all(&bench, &today(&bench).await).await;
+    assert_eq!((rows.len(), &rows[0].id), (1, handle.id()));
+
+    let wider = HistoryOptions::days(200).bytes(1 << 30).tasks(["other"]);
+    bench.client.keep_history("default", &wider).await.unwrap();
+    let both = HistoryOptions::days(200).bytes(1 << 30).tasks(["other", "kept"]);
+    assert_eq!(start_and_stop(&bench).await, Some(both));
+    bench.client.keep_history("default", &HistoryOptions::days(7)).await.unwrap();
+    assert_eq!(start_and_stop(&bench).await, Some(HistoryOptions::days(180)));
+    bench.client.stop_history("default").await.unwrap();
+    let stopped = start_and_stop(&bench).await.unwrap();
+    assert_eq!(stopped.kept_tasks(), Some(&[][..]), "the operator prevails");
+    bench.client.remove_history("default").await.unwrap();
+    assert_eq!(start_and_stop(&bench).await, Some(declared));
 }

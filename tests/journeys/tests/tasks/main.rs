@@ -18,6 +18,7 @@ mod history;
 mod hostile;
 mod hostile_layers;
 mod kept_bytes;
+mod layer_spans;
 mod layers;
 mod layers_ended;
 mod lifecycle;

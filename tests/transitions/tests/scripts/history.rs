@@ -95,6 +95,39 @@ async fn a_history_that_is_stopped_keeps_the_days_that_were_set_last(bench: Benc
     }
 }
 
+/// Declares it, as a worker does. Returns what is set after that, and whether it is new.
+async fn declare(bench: &Bench, days: u32, tasks: &str) -> (String, bool) {
+    let declared = bench.now().retain_at_least(&bench.queue, (days, 1 << 20, tasks)).await;
+    let (now, changed) = (bench.field("meta", "history").await.unwrap(), declared.unwrap());
+    assert!(changed.as_ref().is_none_or(|changed| *changed == now));
+    (now, changed.is_some())
+}
+
+async fn what_code_declares_adds_to_what_is_set_and_never_reduces_it(bench: Bench) {
+    let is = |days: u32, bytes: u32, tasks: &str| format!("{days} {bytes} {tasks}");
+    let budget = 1 << 20;
+    assert_eq!(declare(&bench, 30, ",send,").await, (is(30, budget, ",send,"), true));
+    assert_eq!(declare(&bench, 30, ",send,").await, (is(30, budget, ",send,"), false));
+    assert_eq!(declare(&bench, 9, ",sen,").await, (is(30, budget, ",send,sen,"), true));
+    assert_eq!(
+        declare(&bench, 180, ",sen,mail,").await,
+        (is(180, budget, ",send,sen,mail,"), true)
+    );
+    set(&bench, 200, 1 << 21, ",send,").await;
+    assert_eq!(declare(&bench, 180, ",mail,").await, (is(200, 1 << 21, ",send,mail,"), true));
+    set(&bench, 2, 1 << 20, "*").await;
+    assert_eq!(declare(&bench, 180, ",mail,").await, (is(180, budget, "*"), true));
+    bench.now().retain_no_more(&bench.queue).await.unwrap();
+    assert_eq!(declare(&bench, 366, ",mail,").await, (is(180, budget, "-"), false));
+    bench.now().retain(&bench.queue, None).await.unwrap();
+    let names: String = (0..64).map(|n| format!("t{n},")).collect();
+    let (many, _) = declare(&bench, 1, &format!(",{names}")).await;
+    assert_eq!(many, is(1, budget, &format!(",{names}")));
+    assert_eq!(declare(&bench, 1, ",t7,t63,").await, (many, false));
+    assert_eq!(declare(&bench, 1, ",t64,").await, (is(1, budget, "*"), true));
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+}
+
 async fn only_the_named_tasks_are_kept(bench: Bench) {
     set(&bench, 9, 1 << 20, ",send,mail,").await;
     let worker = bench.worker_for(0, "w", LONG).await;
@@ -271,6 +304,7 @@ on_both![
     a_success_is_among_the_last_or_in_its_day,
     a_call_of_one_task_keeps_what_leaves,
     a_history_that_is_stopped_keeps_the_days_that_were_set_last,
+    what_code_declares_adds_to_what_is_set_and_never_reduces_it,
     only_the_named_tasks_are_kept,
     a_death_is_kept_with_its_error_and_how_long_it_took,
     a_task_that_dies_with_its_worker_is_kept,

@@ -148,7 +148,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("tally", &["the same minute", "another minute", "a repeat"]),
     ("stats", &["minutes", "hours", "days"]),
     ("fingerprints", &["a queue"]),
-    ("retain", &["kept, set", "kept, no more", "kept, removed"]),
+    ("retain", &["kept, set", "kept, declared", "kept, no more", "kept, removed"]),
     ("history", &["kept, successes", "kept, deaths"]),
     ("annotate", &["more lines", "a repeat"]),
     ("attend", &["a new process", "a known process", "it leaves"]),

@@ -58,6 +58,9 @@ impl World {
             ("retain", "kept, set") => {
                 broker.retain(queue, Some((180, 1 << 21, ",job,"))).await.map(drop)
             }
+            ("retain", "kept, declared") => {
+                broker.retain_at_least(queue, (180, 1 << 21, ",job,")).await.map(drop)
+            }
             ("retain", "kept, no more") => broker.retain_no_more(queue).await.map(drop),
             ("retain", _) => broker.retain(queue, None).await.map(drop),
             _ => broker.history(queue, (state, TODAY), 0, 9).await.map(drop),

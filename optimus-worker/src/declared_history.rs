@@ -1,0 +1,48 @@
+//! What the code of tasks declares about histories: [`keep`] passes it to a queue.
+
+use optimus_core::{
+    HistoryOptions, QueueName,
+    broker::{Broker, BrokerError},
+    log_event,
+};
+
+use crate::task_registry::Registry;
+
+/// Lets a queue keep at least what its tasks declare, in addition to what an operator has set. A
+/// full Redis does not prevent the start of a worker: it can only become emptier by work.
+pub(crate) async fn keep(
+    broker: &Broker,
+    registry: &Registry,
+    queue: &QueueName,
+) -> Result<(), BrokerError> {
+    let Some(declared) = declared(registry, queue) else { return Ok(()) };
+    let (days, bytes, tasks) = declared.stored();
+    match broker.retain_at_least(queue, (days, bytes, &tasks)).await {
+        Ok(Some(history)) => {
+            let queue = queue.clone();
+            let text = "the queue keeps the history that its tasks declare";
+            log_event!(broker.log(), INFO, %queue, history, "{text}");
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(BrokerError::Full) => {
+            let queue = queue.clone();
+            let text = "Redis is full, so the history that the tasks of this queue declare may \
+                        not be set; the next start of a worker sets it";
+            log_event!(broker.log(), WARN, %queue, "{text}");
+            Ok(())
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// A history has one number of days, so the longest of its tasks counts.
+fn declared(registry: &Registry, queue: &QueueName) -> Option<HistoryOptions> {
+    let of_task = |task: &optimus_core::TaskDefinition| {
+        let options = task.options();
+        let days = options.history_days().filter(|_| options.queue_name() == queue.as_str())?;
+        Some((task.name(), days))
+    };
+    let (tasks, days): (Vec<_>, Vec<_>) = registry.iter().filter_map(of_task).unzip();
+    Some(HistoryOptions::days(days.into_iter().max()?).tasks(tasks))
+}
