@@ -35,7 +35,7 @@ end
 local function at_least(before, least)
   local kept_days, kept_bytes, kept = string.match(before or '', '^(%d+) (%d+) (%S+)$')
   if not kept_days then
-    return least .. ' ' .. budget .. ' ' .. tasks
+    return least .. ' ' .. budget .. ' ' .. united(',', tasks)
   elseif kept == '-' then
     return before
   end

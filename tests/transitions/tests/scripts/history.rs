@@ -125,6 +125,8 @@ async fn what_code_declares_adds_to_what_is_set_and_never_reduces_it(bench: Benc
     assert_eq!(many, is(1, budget, &format!(",{names}")));
     assert_eq!(declare(&bench, 1, ",t7,t63,").await, (many, false));
     assert_eq!(declare(&bench, 1, ",t64,").await, (is(1, budget, "*"), true));
+    bench.now().retain(&bench.queue, None).await.unwrap();
+    assert_eq!(declare(&bench, 1, &format!(",{names}t64,")).await, (is(1, budget, "*"), true));
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
