@@ -10,6 +10,7 @@ use crate::{
     floor::Horizon,
     link::Link,
     noted::{Noted, Share, new_epoch},
+    one_row::{as_one_row, read_rows},
     statement::{Kind, Statement, Value},
 };
 
@@ -180,6 +181,11 @@ impl<DB: OutboxDb> Stream<DB> {
 
     async fn rows(&mut self, select: Statement) -> Result<Vec<StoredRow>, Error> {
         const KINDS: &[Kind] = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int];
+        if DB::DIALECT == Dialect::Sqlite {
+            let read = self.read(as_one_row(select), &[Kind::Text]).await?;
+            let text = read.into_iter().flatten().next().and_then(Value::into_text);
+            return Ok(read_rows(&text.unwrap_or_default()));
+        }
         let rows = self.read(select, KINDS).await?;
         Ok(rows.into_iter().map(stored_row).collect())
     }
