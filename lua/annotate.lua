@@ -79,6 +79,7 @@ for i, id in ipairs(order) do
 end
 redis.call('HSET', logs, unpack(fields))
 redis.call('ZADD', logged, unpack(scores))
+keep_logs(logs, logged)
 if #oldest > 0 then
   redis.call('HDEL', logs, unpack(oldest))
   redis.call('ZREM', logged, unpack(oldest))

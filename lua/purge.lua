@@ -6,7 +6,8 @@
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
 -- applies. It keeps a dead task that blocks its lane, because that lane waits for an operator.
 -- `purge_from` in `meta` shows where the next call begins, so that many such tasks do not keep the
--- script from those behind them. After a call that removes nothing there is no more to do at once.
+-- script from those behind them, and `logs_from` does the same for logs. After a call that removes
+-- nothing there is no more to do at once.
 --
 -- The script records the latest birth of the tasks that it removes: `await` concludes that a later
 -- task without a record has succeeded, unless the task is among the deleted. Deleted ids are kept
@@ -33,8 +34,9 @@ local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
 local OPEN_MS_MIN = 60000
 
 -- Checks.
-local flags = redis.call('HMGET', meta, 'needs', 'purge_from', 'history')
+local flags = redis.call('HMGET', meta, 'needs', 'purge_from', 'history', 'logs_from')
 local needs, purge_from = tonumber(flags[1] or 1), tonumber(flags[2] or 0)
+local logs_from = tonumber(flags[4] or 0)
 if needs > NEEDS_KNOWN then
   return { 'NEWER', whole(needs) }
 end
@@ -117,7 +119,8 @@ for _, gid in ipairs(due) do
     end
   end
 end
-local unlogged, still_logged = old_logs(tasks, logs, logged, now)
+local unlogged, logs_next, logs_all = old_logs(tasks, logs, logged, now, logs_from)
+local more_logs = logs_next > 0 and #unlogged > 0
 for _, id in ipairs(ids) do
   unlogged[#unlogged + 1] = id
 end
@@ -139,11 +142,13 @@ end
 if flow and #ids + #old > 0 then
   flow.write(now)
 end
--- A key is added to before something is removed from it.
-if #still_logged > 0 then
-  redis.call('ZADD', logged, unpack(still_logged))
-end
 drop_logs(logs, logged, unlogged)
+if logs_all > 0 then
+  keep_logs(logs, logged)
+end
+if logs_next ~= logs_from then
+  redis.call('HSET', meta, 'logs_from', whole(logs_next))
+end
 for _, gid in ipairs(old) do
   redis.call('UNLINK', key_of(meta, 'group', gid), key_of(meta, 'results', gid))
 end
@@ -173,5 +178,5 @@ for _, client in ipairs(idle) do
   redis.call('ZREM', ledgers, client)
 end
 local more = more_dead or more_cancelled or #idle == PURGE_MAX or #untold == PURGE_MAX
-  or #due == GROUPS_MAX or #unlogged - #ids + #still_logged / 2 == OLD_LOGS_MAX
+  or #due == GROUPS_MAX or more_logs
 return { 'OK', whole(#ids), more and '1' or '0', whole(live), whole(above), whole(heavy) }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     Error,
-    broker::{Counts, QueueSeen, Totals},
+    broker::{BrokerError, Counts, QueueSeen, Totals},
     id::QueueName,
     inspect::Inspector,
     stats::TaskStats,
@@ -20,12 +20,18 @@ pub struct QueueOverview {
     pub counts: Counts,
     /// What ended so far.
     pub totals: Totals,
-    /// The time since the submit of the first ready task; `None` if no task is ready.
+    /// The time since the submit of the oldest of the first ready tasks: the first one without a
+    /// priority, and the first 100 with one. `None` if no task is ready.
     pub oldest: Option<Duration>,
-    /// How late the schedule of the queue is that is most overdue; `None` if none is.
+    /// How late the schedule of the queue is that is most overdue; `None` if none is. A schedule
+    /// that was removed from the code does not count, a minute after it was due, while a worker
+    /// serves the queue: see [`is_orphaned`](crate::ScheduleDetails::is_orphaned).
     pub schedule_lag: Option<Duration>,
     /// What ended in the present hour and in the one before, as workers have counted.
     pub recent: TaskStats,
+    /// Why the queue can't be read, such as a key that another program has written. Then all
+    /// numbers are 0.
+    pub problem: Option<Error>,
 }
 
 impl QueueOverview {
@@ -39,13 +45,27 @@ impl QueueOverview {
             recent: seen.stats.total(),
             counts: seen.counts,
             totals: seen.totals,
+            problem: None,
+        }
+    }
+
+    fn unreadable(queue: &QueueName, problem: BrokerError) -> Self {
+        Self {
+            queue: queue.clone(),
+            counts: Counts::default(),
+            totals: Totals::default(),
+            oldest: None,
+            schedule_lag: None,
+            recent: TaskStats::default(),
+            problem: Some(problem.into()),
         }
     }
 }
 
 impl Inspector {
     /// Reads what operators watch of these queues: five commands a queue, 50 queues in a write. The
-    /// numbers of one queue are of almost the same moment.
+    /// numbers of one queue are of almost the same moment. A queue that can't be read has a
+    /// [`problem`](QueueOverview::problem), and the others are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -61,6 +81,10 @@ impl Inspector {
     /// [`Error::is_unavailable`].
     pub async fn overview(&self, queues: &[QueueName]) -> Result<Vec<QueueOverview>, Error> {
         let seen = self.broker.overview(queues).await?;
-        Ok(queues.iter().zip(seen).map(|(queue, seen)| QueueOverview::of(queue, seen)).collect())
+        let of_queue = |(queue, seen): (&QueueName, Result<_, _>)| match seen {
+            Ok(seen) => QueueOverview::of(queue, seen),
+            Err(problem) => QueueOverview::unreadable(queue, problem),
+        };
+        Ok(queues.iter().zip(seen).map(of_queue).collect())
     }
 }

@@ -100,7 +100,9 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     QUEUE_TASKS = "optimus_queue_tasks" Gauge ["queue", "state"]
         "Tasks by state: ready, delayed, blocked, retry, working, dead or cancelled.";
     QUEUE_OLDEST = "optimus_queue_oldest_seconds" Gauge ["queue"]
-        "The age of the first ready task, since its submit; 0 if none is ready.";
+        "The age of the oldest of the first ready tasks, since its submit; 0 if none is ready.";
+    QUEUE_UNREADABLE = "optimus_queue_unreadable" Gauge ["queue"]
+        "1 if a key of the queue can't be read, so that its other numbers are left out.";
     QUEUE_ENDED = "optimus_queue_attempts_total" Counter ["queue", "outcome"]
         "Attempts that ended in the life of the queue: success, retry, dead or cancelled. Tasks \
          that were cancelled while they waited count, too.";
@@ -112,7 +114,8 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     QUEUE_PAUSED = "optimus_queue_paused" Gauge ["queue"]
         "1 if the queue is paused.";
     QUEUE_SCHEDULE_LAG = "optimus_queue_schedule_lag_seconds" Gauge ["queue"]
-        "How late the schedule of the queue is that is most overdue; 0 if none is.";
+        "How late the schedule of the queue is that is most overdue; 0 if none is. One that was \
+         removed from the code counts for a minute.";
     QUEUE_SLOTS = "optimus_queue_slots" Gauge ["queue"]
         "Slots of the processes that serve the queue; they may share them with other queues.";
     QUEUE_WANT_SLOTS = "optimus_queue_want_slots" Gauge ["queue"]

@@ -12,7 +12,8 @@ CREATE TABLE IF NOT EXISTS optimus_outbox (
     error text CHARACTER SET utf8mb4
 ) ENGINE = InnoDB;
 
--- The batches that are noted and perhaps not deleted yet, one row for each stream.
+-- The batches that are noted and perhaps not deleted yet, in the row `outbox`. The row `namespace`
+-- has in `noted` the namespace to which the outbox belongs.
 CREATE TABLE IF NOT EXISTS optimus_stream (
     name varchar(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
     epoch varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -13,7 +13,8 @@ CREATE TABLE IF NOT EXISTS optimus_outbox (
     error text
 );
 
--- The batches that are noted and perhaps not deleted yet, one row for each stream.
+-- The batches that are noted and perhaps not deleted yet, in the row `outbox`. The row `namespace`
+-- has in `noted` the namespace to which the outbox belongs.
 CREATE TABLE IF NOT EXISTS optimus_stream (
     name text PRIMARY KEY,
     epoch text NOT NULL,

@@ -17,6 +17,20 @@ pub enum Error {
     /// statements of [`Dialect::migration`](crate::Dialect::migration).
     #[error("the tables of optimus_sql are missing; run optimus_sql::migrate first: {0}")]
     NoTables(#[source] sqlx::Error),
+    /// Relays of another namespace send the calls of this database: a database has one outbox. If
+    /// the program has moved to this namespace, or if the database is a copy, delete the row: the
+    /// next relay makes the outbox its own.
+    #[error(
+        "the outbox of this database belongs to the namespace {known:?}, and this relay is of \
+         {own:?}: use another database or schema; if the program has moved, or the database is a \
+         copy, run: DELETE FROM optimus_stream WHERE name = 'namespace'"
+    )]
+    OtherNamespace {
+        /// The namespace to which the outbox belongs.
+        known: String,
+        /// The namespace of the relay.
+        own: String,
+    },
     /// A body has moved its transaction elsewhere, so it is rolled back.
     #[error("the body has kept its transaction, so it is not committed; drop it in the body")]
     TakenOut,

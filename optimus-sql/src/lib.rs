@@ -26,6 +26,7 @@ mod migrate;
 mod noted;
 mod once;
 mod once_parts;
+mod one_row;
 mod outbox;
 mod outbox_row;
 mod pace;

@@ -43,9 +43,11 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Run it in the application, or in a worker: see [`Outbox`](crate::Outbox). Any number of relays
 /// may run on one database: one works, and the others look every second or two whether it goes on.
 /// All of them must lead to the same Redis and the same namespace, because a database has one
-/// outbox. One that is frozen within its transaction (a few milliseconds of a turn) keeps the
-/// outbox for 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this.
-/// SQLite has no such limit: a process that is frozen there keeps the lock of the whole database.
+/// outbox: it belongs to the namespace of its first relay, and relays of others are refused.
+///
+/// A relay that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox
+/// for 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this. SQLite
+/// has no such limit: a process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
@@ -100,7 +102,8 @@ impl<DB: OutboxDb> Relay<DB> {
     ///
     /// # Errors
     /// [`Error::Database`] if the database can't be reached, [`Error::NoTables`] before
-    /// [`migrate`](crate::migrate). [`Error::Task`] if Redis can't confirm writes as required.
+    /// [`migrate`](crate::migrate), [`Error::OtherNamespace`] if relays of another namespace send
+    /// the calls of this database. [`Error::Task`] if Redis can't confirm writes as required.
     pub async fn start(self) -> Result<RunningRelay, Error> {
         let ready = self.prepare().await?;
         let stop = CancellationToken::new();
@@ -143,7 +146,7 @@ impl<DB: OutboxDb> Relay<DB> {
 /// is lost with it.
 async fn first_look<DB: OutboxDb>(pool: Pool<DB>, client: Client) -> Result<Noted, Error> {
     let mut read = pin!(async {
-        let mut stream = Stream::open(&pool).await?;
+        let mut stream = Stream::open(&pool, client.broker().namespace()).await?;
         stream.has_rows(0, &[]).await?;
         stream.noted().await
     });

@@ -45,6 +45,12 @@ impl Statement {
         self
     }
 
+    /// Puts the text between two others, without values of their own.
+    pub(crate) fn within(mut self, before: &str, after: &str) -> Self {
+        self.sql = [before, &self.sql, after].concat();
+        self
+    }
+
     pub(crate) fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self

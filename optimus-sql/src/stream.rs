@@ -10,11 +10,15 @@ use crate::{
     floor::Horizon,
     link::Link,
     noted::{Noted, Share, new_epoch},
+    one_row::{as_one_row, read_rows},
     statement::{Kind, Statement, Value},
 };
 
 /// The name of the row. One outbox has one stream.
 const NAME: &str = "outbox";
+/// The name of the row that has the namespace to which the outbox belongs: that of the relay which
+/// came first.
+const OWNER: &str = "namespace";
 
 /// The most rows of a batch.
 pub(crate) const ROWS_MAX: usize = 1_000;
@@ -38,8 +42,11 @@ pub(crate) struct StoredRow {
 }
 
 impl<DB: OutboxDb> Stream<DB> {
-    /// Opens a connection, and creates the row of the stream.
-    pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
+    /// Opens a connection, and creates the rows of the stream.
+    ///
+    /// # Errors
+    /// [`Error::OtherNamespace`] if the outbox belongs to another namespace.
+    pub(crate) async fn open(pool: &Pool<DB>, namespace: &str) -> Result<Self, Error> {
         let mut link = Link::open(pool).await?;
         // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
@@ -57,10 +64,28 @@ impl<DB: OutboxDb> Stream<DB> {
             Dialect::Sqlite => "",
         };
         link.set_up(settings).await?;
+        let mut stream = Self { link };
+        stream.own(namespace).await?;
         let create = DB::DIALECT.insert_new("optimus_stream", "name,epoch,number,noted");
         let create = Statement::new(create).with(NAME).with(new_epoch()).with(0).with("[]");
-        link.run(create).await?;
-        Ok(Self { link })
+        stream.run(create).await?;
+        Ok(stream)
+    }
+
+    /// Takes the outbox for a namespace, unless it belongs to one.
+    async fn own(&mut self, namespace: &str) -> Result<(), Error> {
+        let create = DB::DIALECT.insert_new("optimus_stream", "name,epoch,number,noted");
+        let create = Statement::new(create).with(OWNER).with("").with(0).with(namespace);
+        self.run(create).await?;
+        let select = "SELECT noted FROM optimus_stream WHERE name = ?";
+        let rows = self.read(Statement::new(select).with(OWNER), &[Kind::Text]).await?;
+        let known = rows.into_iter().flatten().next().and_then(Value::into_text);
+        match known {
+            Some(known) if known != namespace => {
+                Err(Error::OtherNamespace { known, own: namespace.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
@@ -156,6 +181,11 @@ impl<DB: OutboxDb> Stream<DB> {
 
     async fn rows(&mut self, select: Statement) -> Result<Vec<StoredRow>, Error> {
         const KINDS: &[Kind] = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int];
+        if DB::DIALECT == Dialect::Sqlite {
+            let read = self.read(as_one_row(select), &[Kind::Text]).await?;
+            let text = read.into_iter().flatten().next().and_then(Value::into_text);
+            return Ok(read_rows(&text.unwrap_or_default()));
+        }
         let rows = self.read(select, KINDS).await?;
         Ok(rows.into_iter().map(stored_row).collect())
     }

@@ -67,7 +67,7 @@ impl<DB: OutboxDb> Turner<DB> {
     pub(crate) async fn turn(&mut self) -> Result<Turn, Error> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => Stream::open(&self.pool).await?,
+            None => Stream::open(&self.pool, self.pusher.broker().namespace()).await?,
         };
         let turned = self.turn_over(&mut stream).await;
         if turned.is_ok() {

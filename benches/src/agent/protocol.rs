@@ -28,6 +28,9 @@ pub(crate) enum SubmitOrder {
     Hold { count: u64 },
     /// Waits for the result of each held task, one after the other.
     Hear,
+    /// Stores this many schedules. Each has one instant, at a full second, and all instants are
+    /// within so many seconds from the first on, which is at least `lead_s` ahead.
+    Schedule { count: u64, lead_s: u64, within_s: u64 },
 }
 
 /// Tasks to submit. Each contains its number.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use optimus::{Call, Client, Due, Submit, Task, TaskHandle};
+use optimus::{Call, Client, Due, Schedule, Submit, Task, TaskHandle};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -28,6 +28,11 @@ pub(super) fn serve(url: &str) -> anyhow::Result<()> {
         SubmitOrder::Hear => {
             let (begun, count) = (Instant::now(), held.len() as u64);
             runtime.block_on(hear(std::mem::take(&mut held)))?;
+            Ok(Reply::Submitted { seconds: begun.elapsed().as_secs_f64(), count })
+        }
+        SubmitOrder::Schedule { count, lead_s, within_s } => {
+            let begun = Instant::now();
+            runtime.block_on(schedule(client.clone(), count, (lead_s, within_s)))?;
             Ok(Reply::Submitted { seconds: begun.elapsed().as_secs_f64(), count })
         }
         SubmitOrder::Load(load) => {
@@ -57,6 +62,22 @@ async fn hear(held: Vec<TaskHandle<String>>) -> anyhow::Result<()> {
         anyhow::Ok(())
     });
     hearing.await?
+}
+
+/// Stores schedules, each with one instant in a year.
+async fn schedule(
+    client: Client,
+    count: u64,
+    (lead_s, within_s): (u64, u64),
+) -> anyhow::Result<()> {
+    let first = Utc::now() + Duration::from_secs(lead_s + 1);
+    for number in 0..count {
+        let at = first + Duration::from_secs(number % within_s);
+        let expression = at.format("%-S %-M %-H %-d %-m *").to_string();
+        let schedule = Schedule::cron(format!("bench-{number}"), expression);
+        client.schedules().put(schedule.call(tasks::ticked(number))).await?;
+    }
+    Ok(())
 }
 
 /// Submits a load. Returns the number of its tasks.

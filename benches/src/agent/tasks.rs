@@ -41,6 +41,13 @@ pub(super) async fn stamped(number: u64, text: String, instant_us: u64) {
     drop(text);
 }
 
+/// A task of a schedule. It reports how long after its instant it started.
+#[optimus::task(queue = "bench")]
+pub(super) async fn ticked(number: u64, ctx: Context) {
+    let instant = ctx.tick().map_or(0, |tick| tick.nominal().timestamp_micros());
+    Tally::get().count_since(number, u64::try_from(instant).unwrap_or_default());
+}
+
 /// Arguments with this size as JSON, including their number.
 pub(super) fn text(number: u64, payload: usize) -> String {
     let digits = number.checked_ilog10().map_or(1, |log| log as usize + 1);

@@ -23,6 +23,7 @@ mod plain;
 mod queues;
 mod redis_instructions;
 mod result_waits;
+mod schedules;
 mod script_time;
 mod steady;
 mod submit;
@@ -63,6 +64,7 @@ pub(crate) const USUAL: &[Measurement] = &[
     steady::STEADY,
     latency::LATENCY,
     latency::DELAY_PRECISION,
+    schedules::SCHEDULES,
     due::DUE,
     features::FEATURES,
     used_queue::USED,

@@ -77,8 +77,8 @@ impl Shown {
         text
     }
 
-    /// Answers with the slots of a queue. A failed read is an error, so that a scaler keeps what it
-    /// has, and does not take it for an empty queue.
+    /// Answers with the slots of a queue. A failed read of all or of this queue is an error, so
+    /// that a scaler keeps what it has, and does not take it for an empty queue.
     fn scale(&self, query: &str) -> Answer {
         let sample = match &self.last {
             Ok(sample) => sample,
@@ -88,6 +88,10 @@ impl Shown {
         let Some(name) = named else {
             return Answer::not_found("write /scale?queue=NAME");
         };
+        let unreadable = sample.unreadable.iter().find(|(queue, _)| queue.as_str() == name);
+        if let Some((_, problem)) = unreadable {
+            return Answer::probe(&[problem.to_string()]);
+        }
         let found = sample.queues.iter().find(|queue| queue.seen.queue.as_str() == name);
         let want_slots = match found {
             Some(queue) => queue.want_slots,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use optimus_core::QueueOverview;
+use optimus_core::{Error, QueueName, QueueOverview};
 use optimus_metrics::{Exposition, names};
 
 /// What was read.
@@ -10,6 +10,8 @@ use optimus_metrics::{Exposition, names};
 pub(crate) struct Sample {
     /// The queues that are shown.
     pub(crate) queues: Vec<QueueSample>,
+    /// Those that can't be read, and why.
+    pub(crate) unreadable: Vec<(QueueName, Error)>,
     pub(crate) left_out: u64,
     /// Whether these are all queues of the namespace.
     pub(crate) has_all: bool,
@@ -31,8 +33,16 @@ pub(crate) struct QueueSample {
 impl Sample {
     /// Writes the metrics.
     pub(crate) fn write(&self, text: &mut Exposition) {
-        text.family(&names::QUEUES).count(&[], self.queues.len() as u64 + self.left_out);
+        let read = self.queues.len() + self.unreadable.len();
+        text.family(&names::QUEUES).count(&[], read as u64 + self.left_out);
         text.family(&names::QUEUES_LEFT_OUT).count(&[], self.left_out);
+        let mut family = text.family(&names::QUEUE_UNREADABLE);
+        for QueueSample { seen, .. } in &self.queues {
+            family.count(&[seen.queue.as_str()], 0);
+        }
+        for (queue, _) in &self.unreadable {
+            family.count(&[queue.as_str()], 1);
+        }
         self.write_tasks(text);
         self.write_ended(text);
         self.write_numbers(text);

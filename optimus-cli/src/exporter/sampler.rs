@@ -48,7 +48,11 @@ impl Sampler {
         let slots = self.processes(&mut sample).await?;
         self.past.retain(|queue, _| queues.contains(queue));
         let now = Instant::now();
-        for seen in seen {
+        for mut seen in seen {
+            if let Some(problem) = seen.problem.take() {
+                sample.unreadable.push((seen.queue, problem));
+                continue;
+            }
             let past = self.past.entry(seen.queue.clone()).or_default();
             let want_slots = past.note(now, &seen, self.target);
             let slots = slots.get(seen.queue.as_str()).copied().unwrap_or(0);

@@ -149,6 +149,30 @@ async fn named_queues_and_a_limit_bound_what_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_can_not_be_read_is_marked_and_the_others_are_shown() {
+    let redis = RedisServer::start();
+    let client = Client::connect(&redis.url()).await.unwrap();
+    for queue in ["a", "b", "c"] {
+        client.pause(queue).await.unwrap();
+    }
+    let mut set = redis::cmd("SET");
+    let set = set.arg("{optimus:b:0}:ready").arg("x");
+    set.query_async::<()>(&mut redis.admin().await).await.unwrap();
+    let exporter = Exporter::start(&redis.url(), "optimus", &[]).await;
+    let seen = exporter.metrics().await;
+    let of_all = |name: &str| ["a", "b", "c"].map(|queue| of(&seen, name, queue));
+    assert_eq!(of_all("optimus_queue_unreadable"), [Some(0.0), Some(1.0), Some(0.0)]);
+    assert_eq!(of_all("optimus_queue_paused"), [Some(1.0), None, Some(1.0)]);
+    assert_eq!(seen.value("optimus_queues", &[]), Some(3.0));
+    assert_eq!(seen.value("optimus_redis_up", &[]), Some(1.0));
+    assert_eq!(exporter.get("/readyz").await.status, 200);
+    let answer = exporter.get("/scale?queue=b").await;
+    assert_eq!(answer.status, 503, "a scaler keeps what it has");
+    assert!(answer.body.contains("WRONGTYPE"), "{}", answer.body);
+    assert_eq!(exporter.want_slots("a").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_hides_the_queues_and_ends_with_redis_back() {
     let mut redis = RedisServer::builder().appendonly_always().start();
     let client = Client::connect(&redis.url()).await.unwrap();

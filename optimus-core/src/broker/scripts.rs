@@ -352,7 +352,7 @@ scripts! {
     FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
     RETAIN = "retain": ["clock"] ["meta", "histories", "history_bytes"];
     HISTORY = "history": ["clock"] ["history_bytes", "success"];
-    ANNOTATE = "annotate": ["clock"] ["logs", "logged"];
+    ANNOTATE = "annotate": ["clock", "task_log"] ["logs", "logged"];
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [

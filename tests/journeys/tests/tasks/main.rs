@@ -26,6 +26,7 @@ mod logs;
 mod operating;
 mod outcomes;
 mod outcomes_unknown;
+mod overview;
 mod payloads;
 mod processes;
 mod queue_names;

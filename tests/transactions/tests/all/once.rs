@@ -1,17 +1,13 @@
 //! What a handler does in a database is applied exactly once.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use optimus_core::{AttemptFacts, BoxError, Context, Data, Task, TaskId, TaskOptions};
+use optimus_core::{AttemptFacts, BoxError, Context, Data, TaskId};
 use optimus_sql::{Error, Guard as _, Once as _, PerformInTx as _, Tx, purge_once};
-use serde::{Deserialize, Serialize};
-use sqlx::{MySql, Pool, Postgres, Sqlite, Transaction};
+use sqlx::Transaction;
 use tokio::time::sleep;
 
 use crate::{
@@ -186,109 +182,5 @@ async fn a_key_of_a_guard_is_checked<DB: TestDb>(setup: Setup<DB>) {
     for key in ["", "@once.default", &*"x".repeat(513)] {
         let refused = attempt(&task(), 1).guard(&mut tx, key).await;
         assert!(refused.unwrap_err().to_string().contains("the key of a guard"));
-    }
-}
-
-/// Handlers that are cut off at random points: each effect is applied exactly once.
-mod killed {
-    use super::*;
-
-    macro_rules! apply {
-        ($name:ident, $db:ty, $test:ident, $task:literal) => {
-            #[derive(Serialize, Deserialize)]
-            struct $name {
-                number: i64,
-            }
-
-            impl Task for $name {
-                const NAME: &'static str = $task;
-                type Output = i64;
-
-                fn options() -> TaskOptions {
-                    TaskOptions::new().max_losses(1_000)
-                }
-
-                async fn run(self, ctx: Context) -> Result<i64, BoxError> {
-                    let pool: Pool<$db> = ctx.data().ok_or("no data")?;
-                    ctx.once(&pool, async |mut tx| {
-                        sqlx::query(insert::<$db>()).bind(self.number).execute(&mut **tx).await?;
-                        Ok::<_, BoxError>(self.number)
-                    })
-                    .await
-                }
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $test() {
-                let setup = Setup::<$db>::start().await;
-                setup.sql(TABLE).await;
-                let calls = (0..COUNT).map(|number| $name { number }.call());
-                let handles = setup.client.submit_all(calls).await.unwrap();
-                let ended = AtomicBool::new(false);
-                let rounds = AtomicU32::new(0);
-                let kills = async {
-                    while !ended.load(Ordering::Relaxed) {
-                        let child = concat!("once::killed::", stringify!($test), "_worker");
-                        let mut worker = setup.child(child);
-                        // Once it has begun, at any point.
-                        let before = effects(&setup).await;
-                        while effects(&setup).await == before && !ended.load(Ordering::Relaxed) {
-                            sleep(Duration::from_millis(2)).await;
-                        }
-                        sleep(Duration::from_millis(fastrand::u64(0..60))).await;
-                        worker.kill9();
-                        rounds.fetch_add(1, Ordering::Relaxed);
-                    }
-                };
-                let waits = async {
-                    for (number, handle) in (0..).zip(&handles) {
-                        assert_eq!(handle.result_within(3 * SOON).await.unwrap(), number);
-                    }
-                    ended.store(true, Ordering::Relaxed);
-                };
-                tokio::join!(kills, waits);
-                let twice = "SELECT COUNT(*) FROM (SELECT n FROM effects GROUP BY n \
-                             HAVING COUNT(*) <> 1) AS wrong";
-                assert_eq!(<$db>::number(&setup.pool, twice).await, 0);
-                assert_eq!(effects(&setup).await, COUNT);
-                assert!(rounds.load(Ordering::Relaxed) > 2);
-            }
-        };
-    }
-
-    const COUNT: i64 = 400;
-
-    fn insert<DB: TestDb>() -> &'static str {
-        if DB::NAME == "PostgreSQL" {
-            "INSERT INTO effects VALUES ($1)"
-        } else {
-            "INSERT INTO effects VALUES (?)"
-        }
-    }
-
-    async fn work<DB: TestDb, T: Task>() {
-        let setup = Setup::<DB>::of_parent().await;
-        let worker = setup.worker(&Seen::default()).task_type::<T>().concurrency(4);
-        let lease = Duration::from_secs(1);
-        worker.lease(lease).data(setup.pool.clone()).run().await.unwrap();
-    }
-
-    macro_rules! workers {
-        ($($worker:ident: $name:ident, $db:ty;)*) => { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[ignore = "it is the child process of another test"]
-            async fn $worker() {
-                work::<$db, $name>().await;
-            }
-        )* };
-    }
-
-    apply!(OnPostgres, Postgres, each_effect_is_applied_once_on_postgres, "apply-postgres");
-    apply!(OnMariaDb, MySql, each_effect_is_applied_once_on_mariadb, "apply-mariadb");
-    apply!(OnSqlite, Sqlite, each_effect_is_applied_once_on_sqlite, "apply-sqlite");
-    workers! {
-        each_effect_is_applied_once_on_postgres_worker: OnPostgres, Postgres;
-        each_effect_is_applied_once_on_mariadb_worker: OnMariaDb, MySql;
-        each_effect_is_applied_once_on_sqlite_worker: OnSqlite, Sqlite;
     }
 }

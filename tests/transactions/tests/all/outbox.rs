@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use optimus_core::{Due, Error as TaskError, Task as _, TaskState};
 use optimus_sql::{
-    AfterCommit, Error, IntoOutboxRow as _, PerformAfter as _, PerformInTx as _, Relay,
-    drop_parked, lag, list_parked, migrate, purge_once, retry_parked, submit_all_in_tx,
+    AfterCommit, Error, IntoOutboxRow as _, Outbox as _, PerformAfter as _, PerformInTx as _,
+    Relay, drop_parked, lag, list_parked, migrate, purge_once, retry_parked, submit_all_in_tx,
     transaction,
 };
 use optimus_testkit::eventually;
+use optimus_worker::Worker;
 use sqlx::Postgres;
 
 use crate::{
     databases::TestDb,
-    setup::{Double, SOON, Seen, Setup, note},
+    setup::{Double, SOON, Seen, Setup, connect, note},
 };
 
 crate::on_each_database! {
@@ -32,6 +33,24 @@ crate::on_each_database! {
     migrations_run_again_and_at_once
     a_program_without_redis_stores_calls
     errors_about_missing_tables_name_what_creates_them
+    the_outbox_belongs_to_one_namespace
+}
+
+async fn the_outbox_belongs_to_one_namespace<DB: TestDb>(setup: Setup<DB>) {
+    let relay = setup.start_relay().await;
+    let own = setup.namespace.clone();
+    let other = connect(&setup.redis, &format!("other-{own}")).await;
+    let refused = Relay::new(&setup.pool, &other).start().await.unwrap_err();
+    assert!(matches!(&refused, Error::OtherNamespace { known, .. } if *known == own), "{refused}");
+    let worker = Worker::builder(&setup.redis).namespace(other.broker().namespace()).quiet();
+    let worker = worker.task_type::<Double>().outbox(&setup.pool).build().unwrap();
+    let refused = worker.run_until(std::future::pending::<()>()).await.unwrap_err();
+    assert!(refused.to_string().contains("another database or schema"), "{refused}");
+    relay.stop().await;
+    // The program moves, as the error says.
+    setup.sql("DELETE FROM optimus_stream WHERE name = 'namespace'").await;
+    Relay::new(&setup.pool, &other).start().await.unwrap().stop().await;
+    assert!(matches!(setup.relay().start().await, Err(Error::OtherNamespace { .. })));
 }
 
 async fn a_call_is_submitted_once_its_transaction_is_committed<DB: TestDb>(setup: Setup<DB>) {

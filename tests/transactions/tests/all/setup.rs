@@ -60,9 +60,15 @@ impl<DB: TestDb> Setup<DB> {
 
     /// Starts this test binary as another process, which runs one of its ignored tests.
     pub fn child(&self, test: &str) -> Proc {
+        self.child_with(test, "CHILD", "")
+    }
+
+    /// Starts it with another variable.
+    pub fn child_with(&self, test: &str, name: &str, value: &str) -> Proc {
         let values = [&self.database, &self.redis, &self.namespace];
         let program = Proc::program(env::current_exe().unwrap());
         let program = program.arg(test).arg("--exact").arg("--ignored").arg("--nocapture");
+        let program = program.env(name, value);
         CHILD.iter().zip(values).fold(program, |it, (name, value)| it.env(name, value)).start()
     }
 
@@ -95,7 +101,7 @@ impl<DB: TestDb> Setup<DB> {
 
     /// Returns whether a batch is noted.
     pub async fn is_noted(&self) -> bool {
-        let sql = "SELECT COUNT(*) FROM optimus_stream WHERE noted <> '[]'";
+        let sql = "SELECT COUNT(*) FROM optimus_stream WHERE name = 'outbox' AND noted <> '[]'";
         DB::number(&self.pool, sql).await == 1
     }
 
@@ -118,6 +124,18 @@ impl<DB: TestDb> Setup<DB> {
     /// Runs statements.
     pub async fn sql(&self, sql: &'static str) {
         DB::run_plain(&mut self.pool.acquire().await.unwrap(), sql).await.unwrap();
+    }
+
+    /// Returns how many tasks have succeeded.
+    pub async fn succeeded(&self) -> u64 {
+        self.client.inspector().totals("default").await.unwrap().successes
+    }
+
+    /// Returns how many tasks have not ended, or not with a success.
+    pub async fn counts_left(&self) -> u64 {
+        let counts = self.client.inspector().counts("default").await.unwrap();
+        let open = counts.ready + counts.delayed + counts.retry + counts.working;
+        open + counts.dead + counts.cancelled
     }
 
     /// Waits until no call waits in the outbox.

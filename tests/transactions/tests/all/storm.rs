@@ -1,25 +1,30 @@
-//! Relays that are killed with -9 while writers commit and roll back: nothing is lost, nothing
-//! runs twice, nothing that began after a commit overtakes it.
+//! Relays and workers that are killed with -9 while writers commit and roll back: nothing is lost,
+//! nothing is submitted twice, nothing that began after a commit overtakes it.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use optimus_sql::{PerformInTx as _, submit_all_in_tx};
+use optimus_testkit::{Proc, eventually};
 use tokio::time::sleep;
 
 use crate::{
     databases::TestDb,
-    setup::{Seen, Setup, note},
+    setup::{SOON, Seen, Setup},
+    storm_runs::{CLOCK, Moved, Runs, Times, assert_exact, moved},
 };
 
-const WRITERS: u32 = 6;
+const WRITERS: u32 = 8;
 const RELAYS: usize = 3;
+const WORKERS: usize = 2;
+const LEASE: Duration = Duration::from_secs(1);
+/// How many calls of the writers may wait in the database and in Redis.
+const BEHIND_MAX: u64 = 5_000;
 
 /// The process of a relay.
 async fn relay_of<DB: TestDb>() {
@@ -27,56 +32,74 @@ async fn relay_of<DB: TestDb>() {
     setup.relay().run().await.unwrap();
 }
 
+/// The process of a worker.
+async fn worker_of<DB: TestDb>() {
+    let setup = Setup::<DB>::of_parent().await;
+    let worker = setup.worker(&Seen::default()).task_type::<Moved>().data(Runs::of(&setup).await);
+    worker.lease(LEASE).concurrency(16).run().await.unwrap();
+}
+
 macro_rules! storms {
     ($($module:ident: $db:path),*) => { $(
         mod $module {
-            const RELAY: &str = concat!("storm::", stringify!($module), "::relay");
+            const CHILDREN: [&str; 2] = [
+                concat!("storm::", stringify!($module), "::relay"),
+                concat!("storm::", stringify!($module), "::worker"),
+            ];
 
             #[tokio::test]
-            #[ignore = "it is the child process of a storm"]
+            #[ignore = "it is a child process of a storm"]
             async fn relay() {
                 super::relay_of::<$db>().await;
             }
 
+            #[tokio::test]
+            #[ignore = "it is a child process of a storm"]
+            async fn worker() {
+                super::worker_of::<$db>().await;
+            }
+
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn killed_relays_lose_nothing_and_repeat_nothing() {
-                super::storm::<$db>(RELAY, 40).await;
+            async fn killed_relays_and_workers_lose_nothing_and_repeat_nothing() {
+                super::storm::<$db>(CHILDREN, 40).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             #[ignore = "it takes minutes"]
-            async fn a_thousand_killed_relays_lose_nothing_and_repeat_nothing() {
-                super::storm::<$db>(RELAY, 1_000).await;
+            async fn a_thousand_killed_relays_and_workers_lose_nothing_and_repeat_nothing() {
+                super::storm::<$db>(CHILDREN, 1_000).await;
             }
         }
     )* };
 }
 storms!(on_postgres: sqlx::Postgres, on_mariadb: sqlx::MySql, on_sqlite: sqlx::Sqlite);
 
-/// When a transaction began and when its commit was answered, in ticks of one clock.
-type Times = (u64, u64);
-
-/// Orders what happens in all writers.
-static CLOCK: AtomicU64 = AtomicU64::new(1);
+/// What all writers share.
+#[derive(Default)]
+struct Writers {
+    stop: AtomicBool,
+    committed: AtomicU32,
+    is_behind: AtomicBool,
+}
 
 /// One writer: commits and rolls back until it is stopped. Returns the times of its calls that were
 /// committed; these have the numbers from 0.
 async fn write<DB: TestDb>(
     setup: Arc<Setup<DB>>,
     writer: u32,
-    stop: Arc<AtomicBool>,
+    writers: Arc<Writers>,
 ) -> Vec<Times> {
     let (mut committed, mut times) = (0, Vec::new());
-    while !stop.load(Ordering::Relaxed) {
+    while !writers.stop.load(Ordering::Relaxed) {
         let count = [1, 1, 3, 20][fastrand::usize(..4)];
         let is_kept = fastrand::u32(..5) > 0;
         let begun = CLOCK.fetch_add(1, Ordering::SeqCst);
         let mut tx = setup.pool.begin_with(begin::<DB>()).await.unwrap();
         let number = |at: u32| if is_kept { committed + at } else { 1_000_000 + at };
         if count == 1 {
-            note(writer, number(0)).perform_in_tx(&mut tx).await.unwrap();
+            moved(writer, number(0)).perform_in_tx(&mut tx).await.unwrap();
         } else {
-            let calls = (0..count).map(|at| note(writer, number(at)));
+            let calls = (0..count).map(|at| moved(writer, number(at)));
             submit_all_in_tx(&mut tx, calls).await.unwrap();
         }
         if fastrand::u32(..50) == 0 {
@@ -87,10 +110,12 @@ async fn write<DB: TestDb>(
             committed += count;
             let ended = CLOCK.fetch_add(1, Ordering::SeqCst);
             times.resize(committed as usize, (begun, ended));
+            writers.committed.fetch_add(count, Ordering::Relaxed);
         } else {
             tx.rollback().await.unwrap();
         }
-        sleep(Duration::from_millis(2)).await;
+        let pause = if writers.is_behind.load(Ordering::Relaxed) { 200 } else { 2 };
+        sleep(Duration::from_millis(pause)).await;
     }
     times
 }
@@ -99,48 +124,51 @@ fn begin<DB: TestDb>() -> &'static str {
     if DB::NAME == "SQLite" { "BEGIN IMMEDIATE" } else { "BEGIN" }
 }
 
-async fn storm<DB: TestDb>(child: &str, kills: u32) {
-    let setup = Arc::new(Setup::<DB>::start().await);
-    let (seen, stop) = (Seen::default(), Arc::new(AtomicBool::new(false)));
-    let worker = setup.start_worker(&seen);
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::spawn(write(setup.clone(), writer, stop.clone())))
-        .collect();
-    let mut relays: Vec<_> = (0..RELAYS).map(|_| setup.child(child)).collect();
-    let killed = AtomicU32::new(0);
-    while killed.load(Ordering::Relaxed) < kills {
+/// Kills relays and workers at random moments, and starts others. Returns how many workers it has
+/// killed.
+async fn kill<DB: TestDb>(
+    setup: &Setup<DB>,
+    (running, children): (&mut [Proc], [&str; 2]),
+    (kills, writers): (u32, &Writers),
+) -> u32 {
+    let mut workers = 0;
+    for _ in 0..kills {
         sleep(Duration::from_millis(fastrand::u64(20..150))).await;
-        let at = fastrand::usize(..RELAYS);
-        relays[at].kill9();
-        relays[at] = setup.child(child);
-        killed.fetch_add(1, Ordering::Relaxed);
+        let at = fastrand::usize(..running.len());
+        running[at].kill9();
+        running[at] = setup.child(children[usize::from(at >= RELAYS)]);
+        workers += u32::from(at >= RELAYS);
+        let ended = setup.succeeded().await;
+        let behind = u64::from(writers.committed.load(Ordering::Relaxed)).saturating_sub(ended);
+        writers.is_behind.store(behind > BEHIND_MAX, Ordering::Relaxed);
     }
-    stop.store(true, Ordering::Relaxed);
+    workers
+}
+
+async fn storm<DB: TestDb>(children: [&str; 2], kills: u32) {
+    let setup = Arc::new(Setup::<DB>::start().await);
+    let (runs, writers) = (Runs::of(&*setup).await, Arc::new(Writers::default()));
+    let writing: Vec<_> = (0..WRITERS)
+        .map(|writer| tokio::spawn(write(setup.clone(), writer, writers.clone())))
+        .collect();
+    let mut running: Vec<Proc> =
+        (0..RELAYS + WORKERS).map(|at| setup.child(children[usize::from(at >= RELAYS)])).collect();
+    let workers = kill(&setup, (&mut running, children), (kills, &writers)).await;
+    writers.stop.store(true, Ordering::Relaxed);
     let mut committed = Vec::new();
-    for writer in writers {
+    for writer in writing {
         committed.push(writer.await.unwrap());
     }
     setup.all_relayed().await;
-    let all: usize = committed.iter().map(Vec::len).sum();
-    seen.has(all).await;
-    drop(relays);
-    drop(worker);
-    let ran = seen.all();
-    assert!(all > kills as usize, "the storm has moved {all} calls");
-    let mut next: HashMap<u32, u32> = HashMap::new();
-    // The latest begin among the calls so far.
-    let mut latest = 0;
-    for (writer, number) in ran {
-        let expected = next.entry(writer).or_default();
-        assert_eq!(number, *expected, "writer {writer}: lost, twice or out of order");
-        *expected += 1;
-        let (begun, ended) = committed[writer as usize][number as usize];
-        assert!(ended > latest, "a transaction that began after the commit has overtaken it");
-        latest = latest.max(begun);
-    }
-    for (writer, times) in (0..).zip(committed) {
-        let count = next.get(&writer).copied().unwrap_or(0);
-        assert_eq!(count as usize, times.len(), "writer {writer}: lost");
-    }
-    println!("{all} calls, {kills} relays killed");
+    let all = committed.iter().map(Vec::len).sum::<usize>() as u64;
+    let is_done = async || setup.succeeded().await >= all;
+    eventually("all calls have succeeded", 2 * SOON, is_done).await;
+    // A task that is submitted twice succeeds twice.
+    assert_eq!(setup.counts_left().await, 0);
+    assert_eq!(setup.succeeded().await, all, "each call succeeds once");
+    drop(running);
+    assert!(all > u64::from(kills), "the storm has moved {all} calls");
+    assert_exact(&runs.all().await, &committed);
+    let relays = kills - workers;
+    println!("{}: {all} calls; {relays} relays and {workers} workers killed", DB::NAME);
 }

@@ -97,7 +97,8 @@ async fn a_worker_without_tables_does_not_start<DB: TestDb>(setup: Setup<DB>) {
 async fn one_relay_is_on_duty_and_the_next_one_follows() {
     let setup = Setup::<Sqlite>::start().await;
     let first = setup.start_relay().await;
-    let epoch = Sqlite::text(&setup.pool, "SELECT epoch FROM optimus_stream").await;
+    let epoch = "SELECT epoch FROM optimus_stream WHERE name = 'outbox'";
+    let epoch = Sqlite::text(&setup.pool, epoch).await;
     let roster = RosterName::relays(&epoch).unwrap();
     let broker = setup.client.broker();
     let members = async || broker.roster(&roster).await.unwrap().members.len();

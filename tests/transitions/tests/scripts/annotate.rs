@@ -151,7 +151,44 @@ async fn a_queue_keeps_the_logs_that_were_added_to_last(bench: Bench) {
     assert_sound(&bench).await;
 }
 
+/// Of more tasks than one purge looks at, all but the last are still there.
+async fn a_purge_keeps_the_order_of_the_logs_of_tasks_that_are_there(bench: Bench) {
+    let mut ids = Vec::new();
+    for at in 0..100 {
+        let id = bench.add(0, job()).await;
+        say(&bench, at, &[lines(&id, 5, 1, 1)]).await;
+        ids.push(id);
+    }
+    let gone = TaskId::new(bench.queue.clone());
+    say(&bench, 100, &[lines(&gone, 5, 1, 1)]).await;
+    let order = async || -> Vec<String> {
+        bench.raw(redis::cmd("ZRANGE").arg(bench.key("logged")).arg(0).arg(-1)).await
+    };
+    let before = order().await;
+    let purge = async || bench.at(2 * DAY).purge(&bench.queue, keep(100, LONG), LONG).await;
+    assert!(!purge().await.unwrap().more, "nothing is to be removed at once");
+    assert_eq!(order().await, before);
+    purge().await.unwrap();
+    assert_eq!(order().await, before[..100], "the next call goes on behind the first 64");
+    assert_sound(&bench).await;
+}
+
+async fn logs_expire_if_nobody_purges_them(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    say(&bench, 0, &[lines(&id, 5, 1, 1)]).await;
+    for key in ["logs", "logged"] {
+        let expire = bench.key(key);
+        let expires = async || -> i64 { bench.raw(redis::cmd("PTTL").arg(&expire)).await };
+        assert!(expires().await > 0, "{key}");
+        let _: i64 = bench.raw(redis::cmd("PERSIST").arg(&expire)).await;
+        bench.at(DAY).purge(&bench.queue, keep(100, LONG), LONG).await.unwrap();
+        assert!(expires().await > 0, "{key}: a purge looks after it");
+    }
+}
+
 on_both![
+    a_purge_keeps_the_order_of_the_logs_of_tasks_that_are_there,
+    logs_expire_if_nobody_purges_them,
     lines_that_are_sent_again_are_added_once,
     an_attempt_says_nothing_once_the_next_one_has,
     the_last_lines_are_kept_and_all_are_counted,

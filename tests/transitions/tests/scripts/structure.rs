@@ -185,7 +185,6 @@ const DAMAGES_OF_LOGS: &[(&str, &str)] = &[
     ("HSET $logs @held 1", "its log is"),
     ("HSET $logs @held 1_2_5_1", "its log is"),
     ("HSET $logs who 1", "a log of \"who\""),
-    ("PEXPIRE $logs 500000", "logs expires in"),
 ];
 
 async fn each_damage_of_logs_is_found(bench: Bench) {

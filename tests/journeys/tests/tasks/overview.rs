@@ -1,0 +1,102 @@
+//! What operators watch of all queues at once.
+
+use std::time::Duration;
+
+use crate::common::Bench;
+use optimus_core::{
+    BoxError, Call, Context, QueueName, QueueOverview, Schedule, Task, TaskId, Uuid, store_schedule,
+};
+use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[derive(Serialize, Deserialize)]
+struct Send {}
+
+impl Task for Send {
+    const NAME: &'static str = "send";
+    type Output = ();
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+fn queue(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+/// A call whose id was made so long ago.
+fn made_ago(ago: Duration) -> Call<Send> {
+    let now = TaskId::new(queue("default"));
+    let (made_ms, rest) = (now.made_ms() - u64::try_from(ago.as_millis()).unwrap(), 80);
+    let random = now.uuid().as_u128() & ((1 << rest) - 1);
+    let uuid = Uuid::from_u128(u128::from(made_ms) << rest | random);
+    Send {}.call().id(format!("default/{uuid}").parse().unwrap())
+}
+
+async fn overview(bench: &Bench, name: &str) -> QueueOverview {
+    bench.client.inspector().overview(&[queue(name)]).await.unwrap().remove(0)
+}
+
+#[tokio::test]
+async fn a_queue_with_a_key_of_another_type_is_marked_and_the_others_are_read() {
+    let bench = Bench::on_redis().await;
+    let queues = ["first", "foreign", "last"].map(queue);
+    for name in &queues {
+        bench.client.submit(Send {}.call().queue(name.clone())).await.unwrap();
+    }
+    for key in ["ready", "code_schedules", "delayed"] {
+        let mut raw = bench.raw().await;
+        raw.run(&format!("DEL {}", bench.key("foreign", key))).await;
+        raw.run(&format!("SET {} x", bench.key("foreign", key))).await;
+        let seen = bench.client.inspector().overview(&queues).await.unwrap();
+        let ready: Vec<u64> = seen.iter().map(|seen| seen.counts.ready).collect();
+        assert_eq!(ready, [1, 0, 1], "{key}");
+        assert!(seen[0].problem.is_none() && seen[2].problem.is_none(), "{key}");
+        let problem = seen[1].problem.as_ref().expect("it is marked").to_string();
+        assert!(problem.contains("WRONGTYPE"), "{key}: {problem}");
+        raw.run(&format!("DEL {}", bench.key("foreign", key))).await;
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_ready_task_is_seen_behind_newer_ones_with_a_higher_priority() {
+    let bench = Bench::on_redis().await;
+    let is_about = |oldest: Option<Duration>, ago| {
+        oldest.is_some_and(|oldest| oldest >= ago && oldest < ago + MINUTE)
+    };
+    bench.client.submit(Send {}.call().priority(5)).await.unwrap();
+    assert!(is_about(overview(&bench, "default").await.oldest, Duration::ZERO));
+    bench.client.submit(made_ago(HOUR)).await.unwrap();
+    assert!(is_about(overview(&bench, "default").await.oldest, HOUR), "without a priority");
+    bench.client.submit(made_ago(HOUR * 2).priority(-100)).await.unwrap();
+    assert!(is_about(overview(&bench, "default").await.oldest, HOUR * 2), "with a low one");
+}
+
+/// Stores a schedule, as a program of that release did so long ago.
+async fn put_ago(bench: &Bench, ago: Duration, schedule: Schedule) {
+    let broker = bench.client.broker();
+    let past = broker.now_ms().await.unwrap() - u64::try_from(ago.as_millis()).unwrap();
+    store_schedule(&broker.at(past), &schedule.check().unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_schedule_that_was_removed_from_the_code_does_not_count_as_late() {
+    let bench = Bench::on_redis().await;
+    let gone = Schedule::every("gone", MINUTE).release("1.0.0").call(Send {}.call());
+    put_ago(&bench, HOUR, gone).await;
+    let lag = async || overview(&bench, "default").await.schedule_lag;
+    assert!(lag().await > Some(MINUTE * 50), "no worker serves the queue");
+    let worker = bench.start(bench.worker().task_type::<Send>());
+    eventually("a worker leaves it alone", PATIENCE, async || lag().await.is_none()).await;
+    // What is due behind it counts.
+    let late = Schedule::every("late", MINUTE).release("1.0.0").call(Send {}.call());
+    put_ago(&bench, MINUTE + MINUTE / 2, late).await;
+    assert!(lag().await.is_some_and(|lag| lag > MINUTE / 3 && lag < MINUTE));
+    worker.stop().await;
+    assert!(lag().await > Some(MINUTE * 50));
+}
