@@ -23,6 +23,7 @@ mod plain;
 mod queues;
 mod redis_instructions;
 mod result_waits;
+mod retry;
 mod script_time;
 mod steady;
 mod submit;
@@ -50,6 +51,7 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     limits::MAX_WORKING,
     groups::GROUPS,
     gathers::GATHERS,
+    retry::RETRY,
     dispenser::DISPENSER,
     script_time::SCRIPT_TIME,
 ];
