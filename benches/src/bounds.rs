@@ -75,7 +75,7 @@ const BOUNDS: &[Bound] = &[
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
     bound("explain", None, 54.0, 2.1),
     of_program(("of", Text("submit")), 45_000.0),
-    of_program(("of", Text("submit_all")), 11_500.0),
+    of_program(("of", Text("submit_all")), 10_200.0),
     of_program(("in_flight", Number(1)), 75_000.0),
     of_program(("in_flight", Number(100)), 22_000.0),
     per_task("redis_instructions", "life_at_batch", 1, 253_000.0),
