@@ -36,6 +36,7 @@ local now_text = whole(now)
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
+local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
 local leaves = leaves_of(meta)
 queue.flow = flow
@@ -44,11 +45,14 @@ for _, id in ipairs(asked) do
   if holder then
     if state ~= 'requested' then
       intents[#intents + 1], intents[#intents + 2] = id, now_text
-      if not messages[holder] then
-        woken[#woken + 1], messages[holder] = holder, {}
-        redis.call('LLEN', key_of(meta, 'wake', holder))
+      local message, others = id .. ' ' .. tokens[id], messages[holder]
+      if others then
+        others[#others + 1] = message
+      else
+        messages[holder] = { message }
+        woken[#woken + 1] = { key = wakeups .. holder, messages = messages[holder] }
+        redis.call('LLEN', wakeups .. holder)
       end
-      table.insert(messages[holder], id .. ' ' .. tokens[id])
     end
     states[id] = 'requested'
   elseif not state or state == 'delayed' or state == 'retry' then
@@ -87,9 +91,8 @@ if #intents > 0 then
   set_end_mark(string.sub(meta, 1, -5), 'cancel')
 end
 for _, worker in ipairs(woken) do
-  local wakeups = key_of(meta, 'wake', worker)
-  redis.call('RPUSH', wakeups, unpack(messages[worker]))
-  redis.call('PEXPIRE', wakeups, CANCEL_WAKEUP_TTL_MS)
+  redis.call('RPUSH', worker.key, unpack(worker.messages))
+  redis.call('PEXPIRE', worker.key, CANCEL_WAKEUP_TTL_MS)
 end
 local reply = { 'OK' }
 for i, id in ipairs(asked) do

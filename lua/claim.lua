@@ -154,7 +154,6 @@ elseif not is_usual then
   if is_limited then
     mixed_ids = limited()
   end
-  tried = true
   base = base or string.sub(meta, 1, -5)
   local queue = { meta = meta, ready = ready, priority = priority,
     priorities = base .. 'priorities', delayed = base .. 'delayed', retry = base .. 'retry',
@@ -164,6 +163,7 @@ elseif not is_usual then
     gathered = version >= NEEDS_OF_GATHER and gathered }
   ids, from_ready, goes_on, more, next_due, write_mixed, strike_mixed, records, not_before =
     mixed_ids(queue, entries, want, now)
+  tried = not queue.is_untried
 else
   local length = #entries
   ids, from_ready, tried = plain_ids(entries, want)

@@ -31,10 +31,13 @@ if held and #held == 0 then
   return reply
 end
 local ids = column(first_id, count, held)
-local verdicts = column(first_id + count, count, held)
-local entries = column(first_id + 2 * count, count, held)
-local counts, tried = redis.call('HMGET', tries, unpack(ids)), redis.call('HLEN', tries)
-local histories = redis.call('HMGET', errors, unpack(ids))
+-- The places before the columns of outcomes and errors, which need no lists of their own.
+local ARGV, before_outcomes, before_errors = ARGV, first_id + count - 1, first_id + 2 * count - 1
+local tried = redis.call('HLEN', tries)
+local counts = tried > 0 and redis.call('HMGET', tries, unpack(ids)) or {}
+-- A task without counts has no errors, so most calls read none.
+local histories = redis.call('HLEN', errors) > 0 and is_any(counts)
+  and redis.call('HMGET', errors, unpack(ids)) or {}
 local due_hint, moves, lane_report, pass_permits, write_moves, needs = due_and_lanes(meta, laned)
 local shuts, permits = {}, permits_of(meta, ids)
 local retried = redis.call('ZCARD', retry)
@@ -57,7 +60,8 @@ local told, later = 0, 0
 -- The tries of a task with one failure.
 local FIRST = '1:0:0'
 for i = 1, #ids do
-  local id, verdict, kept, history = ids[i], verdicts[i], 1, nil
+  local id, position, kept, history = ids[i], held and held[i] or i, 1, nil
+  local verdict, entry = ARGV[before_outcomes + position], ARGV[before_errors + position]
   -- A wait that another task of the call has names no gate.
   local due_text = due_texts[verdict]
   local shuts_at = not due_text and string.find(verdict, ';', 1, true)
@@ -68,9 +72,9 @@ for i = 1, #ids do
     due_text = due_texts[verdict]
   end
   local record = moves and redis.call('HGET', tasks, id)
-  if entries[i] ~= '' then
-    history = histories[i] and errors_with(histories[i], now_text, entries[i])
-      or now_text .. ' ' .. entries[i]
+  if entry ~= '' then
+    history = histories[i] and errors_with(histories[i], now_text, entry)
+      or now_text .. ' ' .. entry
     now_histories[told + 1], now_histories[told + 2] = id, history
     told = told + 2
   end
@@ -81,7 +85,7 @@ for i = 1, #ids do
     end
     if verdict ~= 'cancelled' then
       reply = reply == 'OK' and { 'OK' } or reply
-      reply[#reply + 1] = (held and held[i] or i) .. '=cancelled'
+      reply[#reply + 1] = position .. '=cancelled'
     end
   elseif verdict == 'dead' or verdict == 'expired' then
     note_end(endings, i, id, 'dead', history)

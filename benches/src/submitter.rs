@@ -99,6 +99,19 @@ impl Submitter {
         }
     }
 
+    /// Calls `return 1` so often, once in each interval. Returns the time of each call, in µs.
+    ///
+    /// # Errors
+    ///
+    /// When a call fails.
+    pub(crate) fn return_one_every(&mut self, us: u64, count: u64) -> anyhow::Result<Vec<f64>> {
+        self.begin_order(&SubmitOrder::ReturnOneEvery { us, count })?;
+        match self.agent.hear()? {
+            Reply::Called { latencies_us } => Ok(latencies_us),
+            other => Err(self.agent.surprised(&other)),
+        }
+    }
+
     /// Asks the process to end, and waits for its end.
     ///
     /// # Errors

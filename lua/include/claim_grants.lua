@@ -34,8 +34,9 @@ local function granted(token, now, more, wait, ids, records, tries)
     reply[ids_end + i] = records[i] or ''
   end
   if tries and count > 0 and redis.call('HLEN', tries) > 0 then
-    for i, stored in ipairs(redis.call('HMGET', tries, unpack(ids))) do
-      reply[ids_end + count + i] = stored or ''
+    local stored = redis.call('HMGET', tries, unpack(ids))
+    for i = 1, count do
+      reply[ids_end + count + i] = stored[i] or ''
     end
   end
   return reply

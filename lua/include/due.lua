@@ -22,3 +22,11 @@ local function due_in(zset, now)
     'LIMIT', 0, 1)
   return ids, tonumber(next_due[2])
 end
+
+-- Removes so many tasks that `due_in` has returned. They are the first ones of the key, so Redis
+-- does not search for each.
+local function remove_due(zset, count)
+  if count > 0 then
+    redis.call('ZREMRANGEBYRANK', zset, '0', whole(count - 1))
+  end
+end

@@ -10,9 +10,13 @@ local function due_now(queue, now)
   local retry, next_retry = due_in(queue.retry, now)
   local next_due = next_delayed and next_retry and math.min(next_delayed, next_retry)
     or next_delayed or next_retry
-  local all = { unpack(delayed) }
-  for i = 1, #retry do
-    all[#all + 1] = retry[i]
+  -- Usually only one of the kinds is due, and its list is not changed below.
+  local all = #delayed == 0 and retry or delayed
+  if #delayed > 0 and #retry > 0 then
+    all = { unpack(delayed) }
+    for i = 1, #retry do
+      all[#delayed + i] = retry[i]
+    end
   end
   local joins
   if queue.has_lanes then
@@ -34,9 +38,9 @@ local function first_ready(queue, entries, want)
   local ranked = redis.call('ZRANGE', queue.priority, 0, want, 'WITHSCORES')
   if #ranked == 0 and not queue.has_tombstones then
     local length = #entries
-    local ids, from_ready = plain_ids(entries, want)
-    return ids, { from_ready = from_ready, length = length, is_cut = length > want, unranked = {},
-      passed = {}, skip = {}, ranked_left = false }
+    local ids, from_ready, tried = plain_ids(entries, want)
+    return ids, { from_ready = from_ready, length = length, is_cut = length > want,
+      unranked = {}, passed = {}, skip = {}, ranked_left = false, is_untried = not tried }
   end
   local reads = want
   while true do
@@ -55,7 +59,7 @@ end
 -- Returns the ids that are next; how many entries of the ready list they use, and whether the list
 -- has more; whether work is left; when the next task is due; a function that writes everything
 -- except the ready list and tombstones; and a function that removes the tombstones after the list
--- was cut.
+-- was cut. Sets `queue.is_untried` if none of these tasks was tried before.
 local function mixed_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
   if queue.is_due then
@@ -69,18 +73,15 @@ local function mixed_ids(queue, entries, want, now)
     started = started + 1
     ids[#ids + 1] = due.all[started]
   end
+  queue.is_untried = front.is_untried and started == 0
   local goes_on = front.is_cut or front.length > front.from_ready
   local more = goes_on or front.ranked_left or #due.all > started
     or (next_due and next_due <= now)
 
   -- Returns whether the ready list has grown.
   local function write()
-    if #due.delayed > 0 then
-      redis.call('ZREM', queue.delayed, unpack(due.delayed))
-    end
-    if #due.retry > 0 then
-      redis.call('ZREM', queue.retry, unpack(due.retry))
-    end
+    remove_due(queue.delayed, #due.delayed)
+    remove_due(queue.retry, #due.retry)
     if due.joins then
       write_joins(due.joins, now)
     end
@@ -88,7 +89,7 @@ local function mixed_ids(queue, entries, want, now)
       due.write_gathered()
     end
     if started < #due.all then
-      local rest = { unpack(due.all, started + 1) }
+      local rest = started == 0 and due.all or { unpack(due.all, started + 1) }
       local rest_ranks = due.ranks and { unpack(due.ranks, started + 1, #due.all) }
       add_ready(queue.ready, queue.priority, queue.wake, rest, rest_ranks, now)
     end

@@ -10,7 +10,8 @@ local OUTCOME_MARK = 37
 -- follow `past_extras`.
 local function read_extras(fixed_keys, first_id, first_extra, past, past_extras, is_held)
   local results, biz_keys, biz_of, sided, remembered = {}, {}, {}, {}, nil
-  local keys_taken = 0
+  -- `#` searches for the end of a table.
+  local keys_taken, sided_count = 0, 0
   for i = first_extra, past - 1 do
     local extra = ARGV[i]
     local first, last = tonumber(extra), nil
@@ -39,7 +40,8 @@ local function read_extras(fixed_keys, first_id, first_extra, past, past_extras,
       if not is_held or is_held[position] then
         local id = ARGV[first_id + position - 1]
         if sides == '1' then
-          sided[#sided + 1] = id
+          sided_count = sided_count + 1
+          sided[sided_count] = id
         end
         if result > 0 then
           results[#results + 1] = { key = KEYS[fixed_keys + result], ttl = ttl,

@@ -26,6 +26,16 @@ local function tries_after(stored, first, failed, lost, kept)
     .. whole(misfits * kept)
 end
 
+-- Returns whether one of these tasks has counts. Only such a task has an error history.
+local function is_any(counts)
+  for i = 1, #counts do
+    if counts[i] then
+      return true
+    end
+  end
+  return false
+end
+
 -- The error history: the last ten attempts, one line `<ms> <json>` for each.
 local ERRORS_MAX = 10
 

@@ -17,13 +17,15 @@ use serde_json::ser::Formatter;
 
 /// The deepest nesting of arrays and objects that `serde_json` reads.
 const DEPTH_MAX: usize = 127;
+/// The first allocation, in bytes. Most arguments fit, so they are not moved to a larger one.
+const FIRST_BYTES: usize = 256;
 
 /// Encodes a task's arguments, or its result.
 ///
 /// # Errors
 /// Values that can't be written as JSON and read again, such as NaN.
 pub(crate) fn encode(arguments: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let (mut bytes, any_null) = (Vec::with_capacity(128), Cell::new(false));
+    let (mut bytes, any_null) = (Vec::with_capacity(FIRST_BYTES), Cell::new(false));
     let formatter = Watch { any_null: &any_null, depth: 0 };
     arguments.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))?;
     if any_null.get() {

@@ -67,7 +67,10 @@ pub fn validate_name(name: &str) -> Result<(), InvalidName> {
     if name.len() > NAME_BYTES_MAX {
         return Err(InvalidName::TooLong(name.to_owned()));
     }
-    match name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
+    // Bytes are compared faster than characters, and each submit checks three names.
+    let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let at = name.bytes().position(|byte| !is_of_names(byte));
+    match at.and_then(|at| name[at..].chars().next()) {
         Some(found) => Err(InvalidName::Character { name: name.to_owned(), found }),
         None => Ok(()),
     }

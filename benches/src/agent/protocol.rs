@@ -24,6 +24,8 @@ pub(crate) enum SubmitOrder {
     /// Calls a script that only returns 1, one call after another. Each call has these words after
     /// the script's hash.
     ReturnOne { words: Vec<Vec<u8>>, count: u64 },
+    /// Calls the same script without words, once in each interval.
+    ReturnOneEvery { us: u64, count: u64 },
     /// Submits this many tasks that return something, and holds their handles.
     Hold { count: u64 },
     /// Waits for the result of each held task, one after the other.
@@ -145,6 +147,10 @@ pub(crate) enum Reply {
     Submitted {
         seconds: f64,
         count: u64,
+    },
+    /// The times of calls, from each call to its reply.
+    Called {
+        latencies_us: Vec<f64>,
     },
     /// The worker starts.
     Started,

@@ -44,6 +44,13 @@ pub(super) fn serve(url: &str) -> anyhow::Result<()> {
             let seconds = runtime.block_on(return_one::call(url, &words, count))?;
             Ok(Reply::Submitted { seconds, count })
         }
+        SubmitOrder::ReturnOneEvery { us, count } => {
+            let (url, interval) = (url.to_owned(), Duration::from_micros(us));
+            // The calls run in a task of the runtime, as a load does.
+            let calling = async move { return_one::call_every(&url, interval, count).await };
+            let latencies_us = runtime.block_on(runtime.spawn(calling))??;
+            Ok(Reply::Called { latencies_us })
+        }
     })
 }
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use optimus_core::broker::{Batch, Broker, Completion, Enroll, LEDGER_SLOTS};
+use optimus_core::broker::{
+    Batch, Broker, Completion, Enroll, Failure, FailureOutcome, LEDGER_SLOTS,
+};
 use optimus_core::{
     After, Lane, Lease, Member, Prerequisite, PrerequisiteFailure, Submission, TaskId, WorkerId,
 };
@@ -54,7 +56,12 @@ pub(super) enum Taken {
     Claimed,
     /// A claim takes the first one, which leads a run, and a collect takes the others.
     Gathered,
+    /// A claim takes all of them. The first attempt of each fails, and its next one is due at once.
+    FailedOnce,
 }
+
+/// The error of an attempt that fails.
+const ERROR: &str = r#"{"attempt":1,"reason":"failed","message":"the first attempt fails"}"#;
 
 /// The number of calls, and of the tasks of each call.
 pub(super) struct Life<'a> {
@@ -85,21 +92,28 @@ impl Life<'_> {
             }
             submit(&broker, call as u64 + 1, &tasks).await?;
         }
-        for call in 0..calls * usize::from(stage >= Stage::Claim) {
+        let attempts = 1 + usize::from(taken == Taken::FailedOnce);
+        for call in 0..attempts * calls * usize::from(stage >= Stage::Claim) {
             let seq = call as u64 + 1;
             let (leases, now_ms) = match taken {
-                Taken::Claimed => claim(&broker, &worker, seq, batch).await?,
+                Taken::Claimed | Taken::FailedOnce => claim(&broker, &worker, seq, batch).await?,
                 Taken::Gathered => gather(&broker, &worker, seq, batch).await?,
             };
             ensure!(leases.len() == batch, "a claim was not filled");
             if stage < Stage::Complete {
                 continue;
             }
+            let has_failed = taken == Taken::FailedOnce && call >= calls;
+            if taken == Taken::FailedOnce && !has_failed {
+                fail(&broker, &worker, leases).await?;
+                continue;
+            }
             let done: Vec<Completion> = leases
                 .into_iter()
                 .map(|lease| {
                     let (lane, member) = states.remove(&lease.id).unwrap_or_default();
-                    Completion { lane, member, ..plain::completion(lease, now_ms) }
+                    let has_sides = has_failed;
+                    Completion { lane, member, has_sides, ..plain::completion(lease, now_ms) }
                 })
                 .collect();
             let refused = broker.report(broker.complete_call(&queue, &worker, &done)).await?;
@@ -141,6 +155,17 @@ async fn submit(broker: &Broker, number: u64, tasks: &[Submission]) -> anyhow::R
         tasks,
     };
     broker.submit(&batch).await?;
+    Ok(())
+}
+
+/// Reports that these attempts failed. The next attempts are due at once, and the tasks that are
+/// ready already come before them.
+async fn fail(broker: &Broker, worker: &WorkerId, leases: Vec<Lease>) -> anyhow::Result<()> {
+    let (outcome, error) = (FailureOutcome::Retry(Duration::ZERO), ERROR.to_owned());
+    let failure = |lease| Failure { lease, outcome, shut: None, error: error.clone() };
+    let failures: Vec<_> = leases.into_iter().map(failure).collect();
+    let refused = broker.report(broker.fail_call(&plain::queue()?, worker, &failures)).await?;
+    ensure!(refused.stale.is_empty(), "a report was refused");
     Ok(())
 }
 

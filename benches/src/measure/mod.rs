@@ -23,6 +23,7 @@ mod plain;
 mod queues;
 mod redis_instructions;
 mod result_waits;
+mod retry;
 mod schedules;
 mod script_time;
 mod steady;
@@ -51,6 +52,7 @@ pub(crate) const ON_DEMAND: &[Measurement] = &[
     limits::MAX_WORKING,
     groups::GROUPS,
     gathers::GATHERS,
+    retry::RETRY,
     dispenser::DISPENSER,
     script_time::SCRIPT_TIME,
 ];
