@@ -101,18 +101,16 @@ async fn main() -> anyhow::Result<()> {
     tokio::spawn(async move { axum::serve(listener, router).await });
 
     let worker = Worker::builder("memory://traced").layer(Traces::new()).quiet().build()?;
-    let all = worker
-        .run_until(async {
-            request(server).await?;
-            loop {
-                let all = spans.get_finished_spans()?;
-                if all.iter().any(|span| span.name == "run receipt") {
-                    return anyhow::Ok(all);
-                }
-                sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await??;
+    let ordered = async {
+        request(server).await?;
+        while !spans.get_finished_spans()?.iter().any(|span| span.name == "run receipt") {
+            sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    worker.run_until(ordered).await??;
+    // The worker has ended, and with it the spans of all attempts.
+    let all = spans.get_finished_spans()?;
     ensure!(!all.is_empty(), "no span");
     print_children(SpanId::INVALID, 0, &all);
     provider.shutdown().context("the exporter")?;
