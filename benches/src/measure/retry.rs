@@ -1,5 +1,5 @@
-//! Counts, with valgrind, the Redis instructions for a task whose first attempt fails, compared with
-//! a plain task.
+//! Counts, with valgrind, the Redis instructions for a task whose first attempt fails, compared
+//! with a plain task.
 
 use super::life::{Made, Taken};
 use super::{Measurement, added, plain};
