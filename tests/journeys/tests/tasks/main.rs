@@ -23,6 +23,8 @@ mod layers_ended;
 mod lifecycle;
 mod logs;
 mod operating;
+mod operation_figures;
+mod operations;
 mod outcomes;
 mod outcomes_unknown;
 mod payloads;
