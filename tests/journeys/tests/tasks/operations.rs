@@ -210,31 +210,6 @@ on_both! {
         assert!(matches!(wrong, OperationError::WrongState { .. }), "{wrong}");
     }
 
-    async fn tasks_that_cannot_go_back_are_refused_once_and_named(bench: Bench) {
-        // All die in few ms, so that lists have many of one time.
-        let calls = (0..150).map(|number| {
-            let call = Die { number }.call();
-            if number % 3 == 0 { call.biz_id(format!("<b>{number}\u{1b}[31m")) } else { call }
-        });
-        bench.client.submit_all(calls).await.unwrap();
-        let worker = bench.worker().concurrency(64).data(Runs::default()).task_type::<Die>();
-        let worker = bench.start(worker);
-        let are_dead = async || count(&bench, TaskState::Dead).await == 150;
-        eventually("all are dead", SOON, are_dead).await;
-        worker.stop().await;
-        // Others hold these biz ids now.
-        for number in (0..150).step_by(3) {
-            let call = Die { number }.call().biz_id(format!("<b>{number}\u{1b}[31m"));
-            bench.client.submit(call).await.unwrap();
-        }
-        let id = confirmed(&bench, OperationAct::Requeue, all(TaskState::Dead)).await;
-        let done = bench.client.operations().carry(&id).await.unwrap();
-        assert_eq!((done.state, sums(&done)), (OperationState::Done, [150, 100, 50, 0, 0]));
-        assert_eq!(done.problems.len(), 20);
-        assert!(done.problems[0].error.contains("biz id"), "{:?}", done.problems[0]);
-        assert_eq!(count(&bench, TaskState::Dead).await, 50);
-    }
-
     async fn ready_tasks_are_swept_while_workers_take_them(bench: Bench) {
         let calls = (0..2_000).map(|number| Double { number }.call());
         bench.client.submit_all(calls).await.unwrap();
