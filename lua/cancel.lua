@@ -10,16 +10,16 @@
 -- once for all tasks.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · ids…
+-- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise;
 --        then `out` if effects for a relay were posted
--- REFUSE NEWER with the required number
+-- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
 local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local waiters, skips = KEYS[11], KEYS[12]
-local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
+local waiters, skips, operated = KEYS[11], KEYS[12], KEYS[13]
+local now, batch, asked = now_ms(ARGV[1]), ARGV[2], { select(3, unpack(ARGV)) }
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
@@ -33,6 +33,10 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local now_text = whole(now)
+batch = batch_of(operated, batch)
+if batch and batch.is_stale then
+  return { 'STALE' }
+end
 local states, open = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
@@ -42,7 +46,11 @@ local leaves = leaves_of(meta)
 queue.flow = flow
 for _, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
-  if holder then
+  local now_in = state or (holder and 'working' or 'ready')
+  local is_new = state ~= 'requested' and state ~= 'cancelled'
+  if is_new and not is_meant(batch, now_in, '') then
+    states[id] = now_in
+  elseif holder then
     if state ~= 'requested' then
       intents[#intents + 1], intents[#intents + 2] = id, now_text
       local message, others = id .. ' ' .. tokens[id], messages[holder]
@@ -94,6 +102,7 @@ for _, worker in ipairs(woken) do
   redis.call('RPUSH', worker.key, unpack(worker.messages))
   redis.call('PEXPIRE', worker.key, CANCEL_WAKEUP_TTL_MS)
 end
+write_batch(batch, #waiting)
 local reply = { 'OK' }
 for i, id in ipairs(asked) do
   reply[i + 1] = states[id]

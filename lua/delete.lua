@@ -8,25 +8,35 @@
 -- that `await` does not report them as successes.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · ids…
+-- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `deleted` | `working` | `success` | `forgotten`; then `out` if effects
 --        for a relay were posted
--- REFUSE NEWER with the required number
+-- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
 local cancelled, workers, success, waiters = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local skips, tries, errors, blobs, priorities = KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
-local deleted, logs, logged = KEYS[16], KEYS[17], KEYS[18]
-local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
+local deleted, logs, logged, operated = KEYS[16], KEYS[17], KEYS[18], KEYS[19]
+local now, batch, asked = now_ms(ARGV[1]), ARGV[2], { select(3, unpack(ARGV)) }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
 local sides = { tries, errors, blobs, priorities }
+
+-- Returns the ms when a task ended, '' if it has not.
+local function ended_at(places, state, id)
+  local has_ended = state == 'dead' or state == 'cancelled'
+  return has_ended and redis.call('ZSCORE', places[state], id) or ''
+end
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
+end
+batch = batch_of(operated, batch)
+if batch and batch.is_stale then
+  return { 'STALE' }
 end
 local states, open, left = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
@@ -38,6 +48,9 @@ for _, id in ipairs(asked) do
   local state = states[id]
   if not state and holders[id] then
     states[id] = 'working'
+  elseif batch and state ~= 'deleted'
+    and not is_meant(batch, state or 'ready', ended_at(keys, state, id)) then
+    states[id] = state or 'ready'
   elseif not state or from[state] then
     ids[#ids + 1], states[id] = id, 'deleted'
     if state then
@@ -74,6 +87,7 @@ redis.call('ZCARD', logged)
 
 -- Writes.
 redis.call('ZREM', priority, '', unpack(ids))
+write_batch(batch, #ids)
 local reply, ends, gone = { 'OK' }, {}, {}
 for i, id in ipairs(asked) do
   reply[i + 1] = states[id]

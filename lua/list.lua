@@ -7,7 +7,8 @@
 -- may have fewer rows than requested.
 --
 -- KEYS   the naming block
--- ARGV   1 state · 2 how many · 3 cursor, '' for the first page
+-- ARGV   1 state · 2 how many · 3 cursor, '' for the first page · 4 `oldest` for the dead and the
+--        cancelled tasks with the oldest first, '' for the usual order
 -- REPLY  OK, the cursor of the next page, '' if there is none; then for each task: id, worker that
 --        holds it, ms when it is due or ended, header of its record, tries, its last error, the
 --        summary of a success
@@ -15,7 +16,7 @@
 local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
-local state, most = ARGV[1], math.min(tonumber(ARGV[2]), 128)
+local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
 local REPLY_MAX, WINDOW, WINDOWS_MAX = 262144, 1024, 4
 -- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
@@ -37,19 +38,19 @@ local function add(id, worker, at, summary)
 end
 
 -- Reads a zset by score, or with the latest first.
-local function list_zset(key, is_latest_first, has_times, mark)
+local function list_zset(key, is_backwards, has_times, mark)
   local first, last = 0, redis.call('ZCARD', key) - 1
   if tonumber(place) then
     -- A member that left and came back with another score no longer shows the place.
     local at = redis.call('ZSCORE', key, member) == place and redis.call('ZRANK', key, member)
-    if is_latest_first then
+    if is_backwards then
       last = (at or redis.call('ZCOUNT', key, '-inf', place)) - 1
     else
       first = at and at + 1 or redis.call('ZCOUNT', key, '-inf', '(' .. place)
     end
   end
   local from, to, step
-  if is_latest_first then
+  if is_backwards then
     first = math.max(0, last - most + 1)
     from, to, step = 2 * (last - first) + 1, 1, -2
   else
@@ -235,9 +236,9 @@ elseif state == 'delayed' then
 elseif state == 'retry' then
   list_zset(retry, false, true, '')
 elseif state == 'dead' then
-  list_zset(dead, true, true, '')
+  list_zset(dead, is_latest_first, true, '')
 elseif state == 'cancelled' then
-  list_zset(cancelled, true, true, '')
+  list_zset(cancelled, is_latest_first, true, '')
 elseif state == 'working' then
   list_working()
 elseif state == 'success' then

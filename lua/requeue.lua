@@ -11,17 +11,18 @@
 -- same answer.
 --
 -- KEYS   the naming block; the last key has the name of the operation
--- ARGV   1 now override · 2 id
+-- ARGV   1 now override · 2 id · 3 batch of an operation on many tasks, or ''
 -- REPLY  OK, `out` if effects for a relay were posted
 -- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
 --        id, and the ms when the window ends if the owner has succeeded · CYCLE with the tasks
---        through which it would wait for itself, and commas between them
+--        through which it would wait for itself, and commas between them · STALE for an earlier
+--        carrier of the operation on many tasks
 
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local success, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local requeued = KEYS[15]
-local now, id = now_ms(ARGV[1]), ARGV[2]
+local requeued, operated = KEYS[15], KEYS[16]
+local now, id, batch = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local REMEMBERED_MS = '60000'
 
 -- Checks.
@@ -29,12 +30,16 @@ local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
-if redis.call('GET', requeued) then
+batch = batch_of(operated, batch)
+if batch and batch.is_stale then
+  return { 'STALE' }
+end
+if not batch and redis.call('GET', requeued) then
   return { 'OK' }
 end
-local state = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
-  cancelled = cancelled, workers = workers, success = success }, id)
-if state ~= 'dead' and state ~= 'cancelled' then
+local state, _, ended = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
+  dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
+if state ~= 'dead' and state ~= 'cancelled' or not is_meant(batch, state, ended) then
   return { 'WRONG_STATE', state }
 end
 local header = header_of(redis.call('HGET', tasks, id))
@@ -79,6 +84,7 @@ redis.call('LLEN', wake)
 
 -- Writes.
 redis.call('ZREM', zset, id)
+write_batch(batch, 1)
 redis.call('HSET', meta, state .. '_bytes', whole(bytes))
 if was_tried or expires_in then
   -- The counts show a claim that the task has tries, and by when the task must be started.
@@ -103,5 +109,7 @@ end
 if is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)
 end
-redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
+if not batch then
+  redis.call('SET', requeued, id, 'PX', REMEMBERED_MS)
+end
 return flow and with_out('OK', flow) or { 'OK' }

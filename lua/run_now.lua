@@ -5,13 +5,14 @@
 -- already stays as it is. Each task is decided separately.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · ids…
+-- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `due`, or the state of a task that is neither delayed nor in retry
--- REFUSE NEWER with the required number
+-- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, workers, success, wake = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local now, asked = now_ms(ARGV[1]), { select(2, unpack(ARGV)) }
+local operated = KEYS[10]
+local now, batch, asked = now_ms(ARGV[1]), ARGV[2], { select(3, unpack(ARGV)) }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
 
@@ -21,13 +22,18 @@ local needs, hint = facts[1], facts[2]
 if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
+batch = batch_of(operated, batch)
+if batch and batch.is_stale then
+  return { 'STALE' }
+end
 redis.call('LLEN', wake)
 local states, open = standings_of(keys, asked)
 local holders = holders_of(meta, workers, open)
-local reply, early = { 'OK' }, { delayed = {}, retry = {} }
+local reply, early, due = { 'OK' }, { delayed = {}, retry = {} }, 0
 for i, id in ipairs(asked) do
   local state = states[id]
-  if early[state] then
+  if early[state] and is_meant(batch, state, '') then
+    due = due + 1
     if tonumber(redis.call('ZSCORE', keys[state], id)) > now then
       early[state][id] = true
     end
@@ -43,6 +49,7 @@ end
 
 -- Writes.
 redis.call('ZREM', delayed, '')
+write_batch(batch, due)
 local is_any_early = false
 for state, ids in pairs(early) do
   for id in pairs(ids) do

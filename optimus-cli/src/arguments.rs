@@ -6,7 +6,7 @@ use crate::{
     command::{
         completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
         doctor::Doctor, exporter::Exporter, flow::FlowCommand, group::GroupCommand,
-        history::HistoryCommand, lane::LaneCommand, limit::LimitCommand, man::Man,
+        history::HistoryCommand, lane::LaneCommand, limit::LimitCommand, man::Man, op::OpCommand,
         process::ProcessCommand, queue::QueueCommand, schedule::ScheduleCommand, search::Search,
         shard::ShardCommand, stats::StatsArguments, task::TaskCommand, worker::WorkerCommand,
     },
@@ -40,7 +40,7 @@ pub(crate) struct Global {
     /// Do what would be asked about. Needed without a terminal.
     #[arg(long, short = 'y', global = true)]
     pub(crate) yes: bool,
-    /// Why you pause something, for people who see the pause later.
+    /// Why you pause something or change many tasks, for people who see it later.
     #[arg(long, global = true, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     /// When to use colours. `NO_COLOR` turns them off, too.
@@ -68,6 +68,9 @@ pub(crate) enum Command {
     /// Dead tasks, in bulk: retry, delete, export.
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// Operations on many tasks, which `dead retry` and others begin: list, follow, cancel, undo.
+    #[command(subcommand)]
+    Op(OpCommand),
     /// Workers, and what they run.
     #[command(subcommand)]
     Worker(WorkerCommand),

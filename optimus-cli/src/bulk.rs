@@ -1,13 +1,13 @@
-//! Changes many tasks, in paced batches: [`Act`], [`change`].
+//! Changes tasks that are named one by one, in paced batches: [`Act`], [`change`].
 
 use std::io::{self, IsTerminal, Write};
 
-use optimus_core::{CancelAnswer, DeleteAnswer, Error, RunNowAnswer, TaskId};
+use optimus_core::{CancelAnswer, DeleteAnswer, Error, PACED, Pace, RunNowAnswer, TaskId};
+use tokio::time::Instant;
 
 use crate::{
     failure::Failure,
     output::{Out, text},
-    pace::{BATCH, Pace},
     session::Session,
     tally::{Fate, Tally},
 };
@@ -41,20 +41,21 @@ pub(crate) async fn change(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let progress = Progress::new(ids.len(), session.out);
-    let (begun, before) = (std::time::Instant::now(), tally.seen());
-    for (number, batch) in ids.chunks(BATCH).enumerate() {
-        let pace = Pace::begin();
+    let (begun, before) = (Instant::now(), tally.seen());
+    let pace = Pace::default();
+    for (number, batch) in ids.chunks(PACED).enumerate() {
+        let asked = Instant::now();
         for (id, fate) in batch.iter().zip(ask(session, act, batch).await) {
             tally.add(id, fate);
         }
         if tally.is_stopped() {
-            let asked = ids.len().min((number + 1) * BATCH);
+            let asked = ids.len().min((number + 1) * PACED);
             tally.leave(ids.len() - asked);
             break;
         }
         progress.show(tally.seen() - before, begun.elapsed());
-        if (number + 1) * BATCH < ids.len() {
-            pace.rest().await;
+        if (number + 1) * PACED < ids.len() {
+            pace.rest(asked).await;
         }
     }
     progress.clear();
@@ -97,7 +98,7 @@ struct Progress {
 
 impl Progress {
     fn new(of: usize, out: &Out) -> Self {
-        Self { of, is_shown: of > BATCH && !out.is_json() && io::stderr().is_terminal() }
+        Self { of, is_shown: of > PACED && !out.is_json() && io::stderr().is_terminal() }
     }
 
     fn show(&self, done: u64, since: std::time::Duration) {

@@ -1,7 +1,8 @@
 //! `optimus`, the command line for people who run an Optimus system.
 //!
 //! Each noun has a file in `command/`, which reads through the inspector and acts through the
-//! client. Only `output/`, `consent` and the progress of `bulk` write to the terminal: they escape
+//! client. Only `output/`, `consent` and the progress of
+//! `bulk` and `operation` write to the terminal: they escape
 //! what a text of a task could do to it.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -13,8 +14,8 @@ mod doctor;
 mod exporter;
 mod failure;
 mod found;
+mod operation;
 mod output;
-mod pace;
 mod page;
 mod parse;
 mod private_redis;

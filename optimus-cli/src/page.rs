@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use optimus_core::{Fingerprint, PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState};
+use optimus_core::{
+    Fingerprint, OperationFilter, PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState,
+};
 
-use crate::{failure::Failure, found::Found, output::text, parse, session::Session};
+use crate::{failure::Failure, found::Found, parse, session::Session};
 
-/// How many tasks one bulk command changes: their ids are kept in memory.
+/// How many tasks one command finds: their ids are kept in memory.
 pub(crate) const MATCHES_MAX: usize = 100_000;
 /// How many tasks of a state are looked at.
 const SCANNED_MAX: u64 = 1_000_000;
@@ -56,25 +58,48 @@ impl Filter {
         texts && older.is_none() && cause.is_none() && fingerprint.is_none()
     }
 
-    /// Returns whether the task is meant, at that time of Redis.
-    pub(crate) fn takes(&self, row: &TaskRow, now: DateTime<Utc>) -> bool {
-        let error = row.last_error.as_ref();
-        let is_old = |older: Duration| {
-            let since = if row.state.is_terminal() { row.at } else { row.created };
-            since.is_some_and(|since| text::since(since, now) >= older)
+    /// Returns the filter of these queues (all, if there is none) and states.
+    pub(crate) fn of(
+        &self,
+        queues: &[QueueName],
+        states: &[TaskState],
+    ) -> Result<OperationFilter, Failure> {
+        let mut filter = OperationFilter::of(states.first().copied().unwrap_or(TaskState::Dead));
+        for state in states {
+            filter = filter.or(*state);
+        }
+        for queue in queues {
+            filter = filter.queue(queue)?;
+        }
+        for (name, value) in &self.headers {
+            filter = filter.header(name, value.clone());
+        }
+        let filter = match &self.task {
+            Some(task) => filter.task(task),
+            None => filter,
         };
-        self.task.as_ref().is_none_or(|task| row.task.as_ref() == Some(task))
-            && self.older.is_none_or(is_old)
-            && self
-                .error
-                .as_ref()
-                .is_none_or(|text| error.is_some_and(|e| e.message.contains(text)))
-            && self.cause.is_none_or(|cause| error.is_some_and(|error| error.reason == cause))
-            && self.fingerprint.is_none_or(|print| error.and_then(|e| e.fingerprint) == Some(print))
-            && self.headers.iter().all(|(name, wanted)| {
-                let header = row.headers.get(name);
-                header.is_some_and(|value| wanted.as_ref().is_none_or(|wanted| wanted == value))
-            })
+        let filter = match self.older {
+            Some(age) => filter.older(age),
+            None => filter,
+        };
+        let filter = match &self.error {
+            Some(text) => filter.text(text),
+            None => filter,
+        };
+        let filter = match self.cause {
+            Some(cause) => filter.cause(cause),
+            None => filter,
+        };
+        Ok(match self.fingerprint {
+            Some(fingerprint) => filter.fingerprint(fingerprint),
+            None => filter,
+        })
+    }
+
+    /// Returns a function that says whether a task is meant, at that time of Redis.
+    pub(crate) fn takes(&self, now: DateTime<Utc>) -> Result<impl Fn(&TaskRow) -> bool, Failure> {
+        let filter = self.of(&[], &[])?;
+        Ok(move |row: &TaskRow| filter.takes(row, now))
     }
 }
 
@@ -86,6 +111,7 @@ pub(crate) async fn find(
     filter: &Filter,
 ) -> Result<Found, Failure> {
     let (now, mut found) = (session.now().await?, Found::default());
+    let takes = filter.takes(now)?;
     for queue in queues {
         for state in states {
             let mut after: Option<PageCursor> = None;
@@ -96,7 +122,7 @@ pub(crate) async fn find(
                     found.scanned += 1;
                     // What has ended since is not meant.
                     let is_new = state.is_terminal() && row.at > Some(now);
-                    if !is_new && filter.takes(&row, now) {
+                    if !is_new && takes(&row) {
                         found.add(&row);
                     }
                 }

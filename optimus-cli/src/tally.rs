@@ -1,6 +1,6 @@
 //! What was done with many tasks: [`Tally`].
 
-use optimus_core::{Error, TaskId};
+use optimus_core::{Error, Operation, OperationProblem, TaskId};
 use serde::Serialize;
 
 use crate::{
@@ -25,8 +25,9 @@ pub(crate) struct Tally {
     gone: u64,
     /// How many were not asked about, because Redis went away.
     left: u64,
-    /// Whether more tasks match, which are too many for one command.
-    pub(crate) more: bool,
+    /// The operation that has changed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
     problems: Vec<Problem>,
     #[serde(skip)]
     stopped_by: Option<Exit>,
@@ -52,6 +53,24 @@ pub(crate) enum Fate {
 }
 
 impl Tally {
+    /// Returns what an operation has done so far.
+    pub(crate) fn of(operation: &Operation) -> Self {
+        let problem = |problem: &OperationProblem| Problem {
+            id: problem.id.to_string(),
+            error: problem.error.clone(),
+        };
+        Self {
+            done: operation.done,
+            asked_to_stop: operation.asked_to_stop,
+            refused: operation.refused,
+            gone: operation.gone,
+            left: operation.left(),
+            operation: Some(operation.id.clone()),
+            problems: operation.problems.iter().map(problem).collect(),
+            stopped_by: (operation.left() > 0).then_some(Exit::Refused),
+        }
+    }
+
     pub(crate) fn add(&mut self, id: &TaskId, fate: Result<Fate, Error>) {
         let problem = match fate {
             Ok(Fate::Done) => return self.done += 1,
@@ -96,9 +115,6 @@ impl Tally {
         ];
         let others = others.iter().filter(|(count, _)| *count > 0);
         parts.extend(others.map(|(count, what)| format!("{} {what}", text::number(*count))));
-        if self.more {
-            parts.push("more match: repeat the command".to_owned());
-        }
         out.done(self, &parts.join(" · "))?;
         for Problem { error, .. } in &self.problems {
             out.hint(&format!("  {error}"));
@@ -112,7 +128,7 @@ impl Tally {
 
     fn exit(&self) -> Exit {
         let is_any_done = self.done + self.asked_to_stop > 0;
-        let is_any_left = self.more || self.refused + self.gone + self.left > 0;
+        let is_any_left = self.refused + self.gone + self.left > 0;
         match self.stopped_by {
             _ if !is_any_left => Exit::Done,
             _ if is_any_done => Exit::Partly,

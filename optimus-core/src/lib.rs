@@ -75,9 +75,14 @@ mod limit;
 mod log_desk;
 mod named_call;
 mod obstacle_text;
+mod operation;
+mod operation_error;
+mod operation_filter;
+mod operation_progress;
 mod operator_answers;
 mod options;
 mod overview;
+mod pace;
 mod page;
 mod page_cursor;
 mod parameter;
@@ -138,8 +143,8 @@ pub use self::{
     call_submit::{ErasedCall, Submit},
     client::{
         CancelCall, Client, ClientBuilder, Dispenser, FlowHandle, GateHandle, GroupHandle,
-        LaneHandle, NAMESPACE_DEFAULT, Permit, ProcessAnswer, ProcessHandle, Rebuild, Results,
-        Schedules, ShardsHandle, SourceHandle, StepHandle, SubmitAllError, TaskHandle,
+        LaneHandle, NAMESPACE_DEFAULT, Operations, Permit, ProcessAnswer, ProcessHandle, Rebuild,
+        Results, Schedules, ShardsHandle, SourceHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
     control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
@@ -182,6 +187,10 @@ pub use self::{
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
     named_call::NamedCall,
+    operation::{Operation, OperationAct, OperationState},
+    operation_error::OperationError,
+    operation_filter::OperationFilter,
+    operation_progress::{OperationProblem, OperationSample},
     operator_answers::{
         CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
         RunNowAnswer, WidthAnswer,
@@ -226,7 +235,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
-    client::{Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
+    client::{Carrier, Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
     credentials::AskCredentials,
     first_step::{Begins, First},
     found::{FoundPage, FoundRow, NOTE_WITHIN, RowTask, found_rows},
@@ -237,6 +246,7 @@ pub use self::{
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
     log_desk::{AttemptLog, LogDesk, LogSeat},
+    pace::{PACED, Pace},
     page::{PageFacts, Stamp},
     parameter::{Given, give, given, none_given, take},
     process_page::RUNNING_SHOWN,

@@ -68,7 +68,7 @@ impl TaskPage {
 }
 
 impl TaskRow {
-    fn of(state: TaskState, row: Row) -> Self {
+    pub(crate) fn of(state: TaskState, row: Row) -> Self {
         let Row { id, worker, at_ms, mut header, tries, error, summary } = row;
         header.push(b'\n');
         let runs = u32::from(state == TaskState::Working);

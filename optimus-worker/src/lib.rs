@@ -8,10 +8,10 @@
 //!
 //! The `maintenance` thread runs outside the handlers' runtime, with its own connections. Its roles
 //! are `heartbeat`, `deadlines`, `fallback_reporter`, `io_driver_watch`, `work_listener`,
-//! `cancel_listener`, `reaper`, `janitor`, `steward`, `posts` and `summary`. They run even if
-//! handlers block every thread of their runtime. The worker also ends on the maintenance thread: in
-//! the phases of `shutdown_phases`, and then with `worker_leave`. `shutdown_state` and `process`
-//! start the end.
+//! `cancel_listener`, `reaper`, `janitor`, `steward`, `operations`, `posts` and `summary`. They run
+//! even if handlers block every thread of their runtime. The worker also ends on the maintenance
+//! thread: in the phases of `shutdown_phases`, and then with `worker_leave`. `shutdown_state` and
+//! `process` start the end.
 //!
 //! Both sides share the table `attempts`, which contains every attempt that runs or whose report is
 //! still held.
@@ -52,6 +52,7 @@ mod marked_dead;
 #[cfg(feature = "metrics")]
 mod metrics_port;
 mod misfit;
+mod operations;
 mod outcome_log;
 mod poll_schedule;
 mod post_function;

@@ -20,6 +20,7 @@ use crate::{
     io_driver_watch::DriverWatch,
     janitor::Janitor,
     log_writer::LogWriter,
+    operations::CarriesOn,
     posts::Posts,
     process::Process,
     reaper::Reaper,
@@ -180,6 +181,7 @@ async fn run_roles(
         run(&mut attends, &wakeups.attendance.wakeup, stop).await;
         attends.leave().await;
     };
+    let operations = carry_operations_on(shared.clone(), stop);
     let posts = async {
         let mut posts = Posts::new(shared.clone());
         run(&mut posts, &wakeups.posts, stop).await;
@@ -201,6 +203,7 @@ async fn run_roles(
         supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
         supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
         supervise("relay", shutdown, relay),
+        supervise("operations", shutdown, operations),
         supervise("attendance", shutdown, attends),
         supervise("scheduler", shutdown, run(Scheduler::new(shared.clone()), scheduler, stop)),
         supervise("summary", shutdown, run(summary, &never, stop)),
@@ -209,6 +212,13 @@ async fn run_roles(
         supervise("work listener", shutdown, work_listener),
         supervise("cancel listener", shutdown, cancel_listener),
     );
+}
+
+/// Carries operations on, and gives the last one back.
+async fn carry_operations_on(shared: Arc<Shared>, stop: &CancellationToken) {
+    let mut operations = CarriesOn::new(shared);
+    run(&mut operations, &Wakeup::default(), stop).await;
+    operations.leave().await;
 }
 
 async fn later_than(shutdown: &Shutdown, grace: Duration) {

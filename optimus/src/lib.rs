@@ -149,6 +149,10 @@ pub use optimus_core::{
     HistoryOptions, HistoryPage, HistoryRow,
 };
 pub use optimus_core::{LogLine, TaskDetails, TaskLog, TaskProgress, WorkerDetails};
+pub use optimus_core::{
+    Operation, OperationAct, OperationError, OperationFilter, OperationProblem, OperationSample,
+    OperationState, Operations,
+};
 pub use optimus_core::{PAGE_MAX, PageCursor, QueueOverview, TaskPage, TaskRow};
 pub use optimus_core::{ProcessAbout, ProcessAnswer, ProcessCursor, ProcessDetails, ProcessDoing};
 pub use optimus_core::{ProcessHandle, ProcessPage, RunningTask};

@@ -3,17 +3,15 @@
 use std::cmp::Reverse;
 
 use clap::{Args, Subcommand};
-use optimus_core::{PAGE_MAX, QueueName, TaskState};
+use optimus_core::{OperationAct, PAGE_MAX, QueueName, TaskState};
 
 use super::{fingerprint_row::CauseRow, task_row::TaskRecordRow};
 use crate::{
-    bulk::{self, Act},
-    consent::expect,
     failure::{Exit, Failure},
+    operation,
     output::{Out, text},
     page::{self, Filter},
     session::Session,
-    tally::Tally,
 };
 
 #[derive(Debug, Subcommand)]
@@ -74,21 +72,25 @@ pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<E
     match command {
         DeadCommand::List { which, limit } => list(session, &which, limit).await,
         DeadCommand::Fingerprints { queues } => fingerprints(session, &queues).await,
-        DeadCommand::Retry { which, sure } => change(session, Act::Retry, &which, sure).await,
-        DeadCommand::Delete { which, sure } => change(session, Act::Delete, &which, sure).await,
+        DeadCommand::Retry { which, sure } => {
+            change(session, OperationAct::Requeue, &which, sure).await
+        }
+        DeadCommand::Delete { which, sure } => {
+            change(session, OperationAct::Delete, &which, sure).await
+        }
         DeadCommand::Export { which } => export(session, &which).await,
     }
 }
 
 async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit, Failure> {
     let (now, mut rows) = (session.now().await?, Vec::new());
-    let mut is_more = false;
+    let (mut is_more, takes) = (false, which.filter.takes(now)?);
     for queue in session.queues(&which.queues).await? {
         let mut after = None;
         while rows.len() < limit {
             let page =
                 session.inspector().list(&queue, TaskState::Dead, after.as_ref(), PAGE_MAX).await?;
-            let taken = page.rows.iter().filter(|row| which.filter.takes(row, now));
+            let taken = page.rows.iter().filter(|row| takes(row));
             rows.extend(taken.map(TaskRecordRow::of));
             after = page.next;
             if after.is_none() {
@@ -126,29 +128,16 @@ async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exi
 
 async fn change(
     session: &Session<'_>,
-    act: Act,
+    act: OperationAct,
     which: &Which,
     sure: Sure,
 ) -> Result<Exit, Failure> {
-    let queues = session.queues(&which.queues).await?;
-    let mut found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
-    expect(sure.expect, found.count())?;
-    let mut tally = Tally::default();
-    if found.ids.is_empty() {
-        tally.print(session.out, act.done())?;
-        return Ok(Exit::Done);
-    }
-    session.out.hint(&found.summary());
-    let count = text::count(found.count(), "task");
-    session.consent.ask(&match act {
-        Act::Delete => format!("Delete {count}, forever?"),
+    let filter = which.filter.of(&which.queues, &[TaskState::Dead])?;
+    let question = |count: &str| match act {
+        OperationAct::Delete => format!("Delete {count}, forever?"),
         _ => format!("Retry {count}? They get new attempts."),
-    })?;
-    // Lists begin with the latest, and those that wait longest come first here.
-    found.ids.reverse();
-    tally.more = !found.is_whole;
-    bulk::change(session, act, &found.ids, &mut tally).await?;
-    tally.print(session.out, act.done())
+    };
+    operation::change(session, act, filter, sure.expect, question).await
 }
 
 async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {

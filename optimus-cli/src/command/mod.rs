@@ -14,6 +14,7 @@ mod history_row;
 pub(crate) mod lane;
 pub(crate) mod limit;
 pub(crate) mod man;
+pub(crate) mod op;
 pub(crate) mod process;
 pub(crate) mod queue;
 mod queue_show;
@@ -54,6 +55,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Queue(command) => queue::run(command, session).await,
         Command::Task(command) => task::run(command, session).await,
         Command::Dead(command) => dead::run(command, session).await,
+        Command::Op(command) => op::run(command, session).await,
         Command::Worker(command) => worker::run(command, session).await,
         Command::Process(command) => process::run(command, session).await,
         Command::Stats(command) => stats::run(command, session).await,

@@ -3,24 +3,24 @@
 use chrono::{DateTime, Utc};
 use clap::{Subcommand, ValueEnum};
 use futures_util::try_join;
-use optimus_core::{Counts, Error, ForgetAnswer, Gate, QueueAnswer, QueueName, TaskState};
+use optimus_core::{
+    Counts, Error, ForgetAnswer, Gate, OperationAct, QueueAnswer, QueueName, TaskState,
+};
 use serde::Serialize;
 use serde_json::json;
 
 use super::queue_show;
 use crate::{
-    bulk::{self, Act},
-    consent::expect,
     failure::{Exit, Failure},
+    operation,
     output::{
         Row,
         paint::Tone,
         table::{Cell, Column},
         text,
     },
-    page::{self, Filter},
+    page::Filter,
     session::Session,
-    tally::Tally,
 };
 
 #[derive(Debug, Subcommand)]
@@ -211,28 +211,9 @@ async fn clear(
         };
         return Err(Failure::usage(format!("tasks in state {state} can't be deleted: {problem}")));
     }
-    let (mut tally, mut is_asked) = (Tally::default(), false);
-    loop {
-        let found = page::find(session, std::slice::from_ref(queue), states, filter).await?;
-        if !is_asked {
-            expect(expected, found.count())?;
-            if found.ids.is_empty() {
-                tally.print(session.out, Act::Delete.done())?;
-                return Ok(Exit::Done);
-            }
-            session.out.hint(&found.summary());
-            let more = if found.is_whole { "" } else { " and those behind them" };
-            let count = text::count(found.count(), "task");
-            session.consent.ask(&format!("Delete {count}{more} of queue {queue}, forever?"))?;
-            is_asked = true;
-        }
-        let before = tally.seen();
-        bulk::change(session, Act::Delete, &found.ids, &mut tally).await?;
-        // A round that changes nothing would repeat itself.
-        if found.is_whole || tally.is_stopped() || tally.seen() == before {
-            return tally.print(session.out, Act::Delete.done());
-        }
-    }
+    let filter = filter.of(std::slice::from_ref(queue), states)?;
+    let question = |count: &str| format!("Delete {count} of queue {queue}, forever?");
+    operation::change(session, OperationAct::Delete, filter, expected, question).await
 }
 
 async fn forget(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {

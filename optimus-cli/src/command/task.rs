@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 use clap::{Args, Subcommand};
-use optimus_core::{PAGE_MAX, PageCursor, QueueName, TaskState};
+use optimus_core::{OperationAct, PAGE_MAX, PageCursor, QueueName, TaskState};
 use serde_json::json;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     bulk::{self, Act},
     failure::{Exit, Failure},
+    operation,
     output::text,
     page::Filter,
     session::Session,
@@ -45,8 +46,9 @@ pub(crate) enum TaskCommand {
     Submit(Box<SubmitTask>),
     /// Put dead or cancelled tasks back in the ready list, with new attempts.
     Retry(Ids),
-    /// Cancel tasks that wait, and ask the workers of running ones to stop them.
-    Cancel(Ids),
+    /// Cancel tasks that wait, and ask the workers of running ones to stop them: tasks that are
+    /// named, or all in a state. Those are counted and shown first.
+    Cancel(CancelWhich),
     /// Delete tasks with all their data. This can't be undone.
     Delete(Ids),
     /// Let delayed tasks and retries run now.
@@ -84,6 +86,25 @@ pub(crate) struct Ids {
     ids: Vec<String>,
 }
 
+/// Tasks that are named, or all of a queue in a state.
+#[derive(Debug, Args)]
+pub(crate) struct CancelWhich {
+    /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
+    #[arg(required_unless_present = "states", conflicts_with = "states", value_name = "ID")]
+    ids: Vec<String>,
+    /// Without ids: the state of the tasks; may be repeated.
+    #[arg(long = "state", value_name = "STATE")]
+    states: Vec<TaskState>,
+    /// The queues of these tasks [default: all].
+    #[arg(long = "queue", value_name = "QUEUE", requires = "states")]
+    queues: Vec<QueueName>,
+    #[command(flatten)]
+    filter: Filter,
+    /// With --state: refuse if there is another number of tasks than this.
+    #[arg(long, value_name = "N", requires = "states")]
+    expect: Option<u64>,
+}
+
 pub(crate) async fn run(command: TaskCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         TaskCommand::List(options) => list(session, options).await,
@@ -94,7 +115,7 @@ pub(crate) async fn run(command: TaskCommand, session: &Session<'_>) -> Result<E
         TaskCommand::Explain { id } => explain(session, &id).await,
         TaskCommand::Submit(wanted) => task_submit::submit(session, *wanted).await,
         TaskCommand::Retry(ids) => change(session, Act::Retry, ids).await,
-        TaskCommand::Cancel(ids) => change(session, Act::Cancel, ids).await,
+        TaskCommand::Cancel(which) => cancel(session, which).await,
         TaskCommand::Delete(ids) => change(session, Act::Delete, ids).await,
         TaskCommand::RunNow(ids) => change(session, Act::RunNow, ids).await,
     }
@@ -111,14 +132,14 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
     let (now, mut rows, mut scanned) = (session.now().await?, Vec::new(), 0);
     let limit = if all { usize::MAX } else { limit };
     let scan_max = if all { usize::MAX } else { SCANNED_MAX };
-    let mut place = after;
+    let (mut place, takes) = (after, filter.takes(now)?);
     for (number, state) in states.iter().enumerate() {
         loop {
             let wanted = (limit - rows.len()).min(PAGE_MAX);
             let step = if filter.is_all() { wanted } else { PAGE_MAX };
             let page = session.inspector().list(&queue, *state, place.as_ref(), step).await?;
             scanned += page.rows.len();
-            let taken = page.rows.iter().filter(|row| filter.takes(row, now));
+            let taken = page.rows.iter().filter(|row| takes(row));
             rows.extend(taken.map(TaskRecordRow::of));
             place = page.next;
             let is_over = place.is_none();
@@ -162,6 +183,19 @@ async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let is_forgotten = matches!(waits.obstacles[..], [optimus_core::Obstacle::Forgotten]);
     session.out.done(&object, &waits.to_string())?;
     Ok(if is_forgotten { Exit::NotFound } else { Exit::Done })
+}
+
+async fn cancel(session: &Session<'_>, which: CancelWhich) -> Result<Exit, Failure> {
+    let CancelWhich { ids, states, queues, filter, expect } = which;
+    if !states.is_empty() {
+        let filter = filter.of(&queues, &states)?;
+        let question = |count: &str| format!("Cancel {count}?");
+        return operation::change(session, OperationAct::Cancel, filter, expect, question).await;
+    }
+    if !filter.is_all() {
+        return Err(Failure::usage("a filter needs --state; ids name the tasks themselves"));
+    }
+    change(session, Act::Cancel, Ids { ids }).await
 }
 
 async fn change(session: &Session<'_>, act: Act, named: Ids) -> Result<Exit, Failure> {

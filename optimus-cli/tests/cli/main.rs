@@ -7,6 +7,7 @@ mod exits;
 mod exporter;
 mod hostile;
 mod kit;
+mod operations;
 mod outputs;
 mod scrub;
 mod stage;

@@ -56,6 +56,7 @@
 //! | `waiters`, field `#<key>` | | that key has content, so a success must look at it |
 //! | `result:<id>` | string, expires | what the handler returned |
 //! | `requeued:<operation>` | string, expires | the task of a completed requeue |
+//! | `operated:<operation>` | hash, expires | the last batch of an operation on many tasks here |
 //! | `biz:<task>:<biz id>` | string | the task that holds a biz id |
 //! | `same:<id>` | string, expires | the task that held the biz id of a call of a transaction |
 //! | `ledger:<client>` | hash | answers of the client's latest submits |
@@ -102,6 +103,14 @@
 //! |---|---|---|
 //! | `fleet` | zset, expires | process by the ms when it counts as gone |
 //! | `process:<id>` | hash, expires | what a process is and does, and what it is asked for |
+//!
+//! All operations on many tasks are in the slot `{<namespace>:@operations:0}`:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `operations` | zset | the last 100 operations, by the ms when they were added |
+//! | `carried` | zset | those under way, by the ms when the lease of who carries them is over |
+//! | `operation:<id>` | hash | what an operation is about, its state, and how far it has come |
 //!
 //! In addition to the queues, `<namespace>:queues` is the set of their names.
 
@@ -187,6 +196,11 @@ impl Keys {
     /// Returns the key of a process.
     pub fn process(&self, id: &str) -> String {
         self.owned("process:", id)
+    }
+
+    /// Returns the key of an operation on many tasks.
+    pub fn operation(&self, id: &str) -> String {
+        self.owned("operation:", id)
     }
 
     /// Returns the key of the effects on another queue.

@@ -48,6 +48,19 @@ impl Broker {
         Self::read_list(queue, self.run_read(call).await?)
     }
 
+    /// Reads as [`list`](Self::list), ended tasks with the oldest first.
+    pub async fn list_oldest(
+        &self,
+        queue: &QueueName,
+        state: TaskState,
+        limit: usize,
+        cursor: &str,
+    ) -> Result<Listed, BrokerError> {
+        let call = ScriptCall::new(&scripts::LIST, &self.keys(queue), "").arg(state.as_str());
+        let call = call.arg(limit).arg(cursor).text("oldest");
+        Self::read_list(queue, self.run_read(call).await?)
+    }
+
     pub(super) fn list_call(
         &self,
         queue: &QueueName,
@@ -56,7 +69,7 @@ impl Broker {
         cursor: &str,
     ) -> ScriptCall {
         let call = ScriptCall::new(&scripts::LIST, &self.keys(queue), "").arg(state.as_str());
-        call.arg(limit).arg(cursor)
+        call.arg(limit).arg(cursor).text("")
     }
 
     pub(super) fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {

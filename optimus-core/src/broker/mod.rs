@@ -31,6 +31,7 @@ mod list;
 mod login;
 mod member_words;
 mod operate;
+mod operation;
 mod overview;
 mod parameters;
 mod permissions;
@@ -44,6 +45,7 @@ mod roster;
 mod run_wait;
 mod schedule;
 mod schedule_read;
+mod script;
 mod script_call;
 mod script_refusal;
 mod scripts;
@@ -87,6 +89,7 @@ pub use self::{
     limit::Acquired,
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
+    operation::{Act, Batch as OperationBatch, Changed, Held, Saved},
     overview::QueueSeen,
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},

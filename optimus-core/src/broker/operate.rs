@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Broker, BrokerError,
+    Broker, BrokerError, Reply, Script, ScriptCall,
     inspect::{get, size, state},
     keys::queues,
     scripts,
@@ -88,18 +88,18 @@ impl Broker {
         queue: &QueueName,
         ids: &[&TaskId],
     ) -> Result<(Vec<Cancelled>, bool), BrokerError> {
-        let mut call = self.call(&scripts::CANCEL, queue, "");
+        let mut call = self.call_alone(&scripts::CANCEL, queue, "").text("");
         for id in ids {
             call.push_id(id);
         }
-        let mut reply = self.run_surely(call).await?;
-        let words = reply.next_texts(ids.len())?;
-        let done = words.iter().map(|word| match word.as_str() {
-            "cancelled" => Ok(Cancelled::Done),
-            "requested" => Ok(Cancelled::Requested),
-            word => state(word).map(Cancelled::Ended),
-        });
-        Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
+        read_cancelled(self.run_surely(call).await?, ids.len())
+    }
+
+    /// Makes the call of a script that is in no batch of an operation, so that it needs no key of
+    /// one, which is the last.
+    fn call_alone(&self, script: &'static Script, queue: &QueueName, owner: &str) -> ScriptCall {
+        let (count, keys) = (script.keys.len() - 1, self.keys(queue));
+        ScriptCall::short(script, count, &keys, owner).text(&self.now)
     }
 
     /// Puts a dead or cancelled task back in the ready list. Returns whether effects for a relay
@@ -110,7 +110,8 @@ impl Broker {
 
     /// Requeues a task under the name of an operation, which is done only once.
     pub async fn requeue_as(&self, id: &TaskId, operation: &str) -> Result<bool, BrokerError> {
-        let call = self.call(&scripts::REQUEUE, id.queue(), operation).arg(id.stored());
+        let call = self.call_alone(&scripts::REQUEUE, id.queue(), operation);
+        let call = call.arg(id.stored()).text("");
         Ok(!self.run_surely(call).await?.is_empty())
     }
 
@@ -121,16 +122,11 @@ impl Broker {
         queue: &QueueName,
         ids: &[&TaskId],
     ) -> Result<Vec<Option<TaskState>>, BrokerError> {
-        let mut call = self.call(&scripts::RUN_NOW, queue, "");
+        let mut call = self.call_alone(&scripts::RUN_NOW, queue, "").text("");
         for id in ids {
             call.push_id(id);
         }
-        let words = self.run_surely(call).await?.next_texts(ids.len())?;
-        let read = |word: &String| match word.as_str() {
-            "due" => Ok(None),
-            word => state(word).map(Some),
-        };
-        words.iter().map(read).collect()
+        read_due(self.run_surely(call).await?, ids.len())
     }
 
     /// Removes up to [`BATCH_MAX`](super::BATCH_MAX) tasks of one queue with all their data.
@@ -150,17 +146,11 @@ impl Broker {
         queue: &QueueName,
         ids: &[&TaskId],
     ) -> Result<(Vec<Deleted>, bool), BrokerError> {
-        let mut call = self.call(&scripts::DELETE, queue, "");
+        let mut call = self.call_alone(&scripts::DELETE, queue, "").text("");
         for id in ids {
             call.push_id(id);
         }
-        let mut reply = self.run_surely(call).await?;
-        let words = reply.next_texts(ids.len())?;
-        let done = words.iter().map(|word| match word.as_str() {
-            "deleted" => Ok(Deleted::Done),
-            word => state(word).map(Deleted::Left),
-        });
-        Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
+        read_deleted(self.run_surely(call).await?, ids.len())
     }
 
     /// Stops the claims of a queue. `true` if the queue was used before.
@@ -216,4 +206,43 @@ impl Broker {
         }
         Ok(is_gone)
     }
+}
+
+/// Reads what a cancel did with each task, and whether effects for a relay were posted.
+pub(super) fn read_cancelled(
+    mut reply: Reply,
+    count: usize,
+) -> Result<(Vec<Cancelled>, bool), BrokerError> {
+    let words = reply.next_texts(count)?;
+    let done = words.iter().map(|word| match word.as_str() {
+        "cancelled" => Ok(Cancelled::Done),
+        "requested" => Ok(Cancelled::Requested),
+        word => state(word).map(Cancelled::Ended),
+    });
+    Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
+}
+
+/// Reads what a delete did with each task, and whether effects for a relay were posted.
+pub(super) fn read_deleted(
+    mut reply: Reply,
+    count: usize,
+) -> Result<(Vec<Deleted>, bool), BrokerError> {
+    let words = reply.next_texts(count)?;
+    let done = words.iter().map(|word| match word.as_str() {
+        "deleted" => Ok(Deleted::Done),
+        word => state(word).map(Deleted::Left),
+    });
+    Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))
+}
+
+/// Reads for each task the state that keeps it from being due now.
+pub(super) fn read_due(
+    mut reply: Reply,
+    count: usize,
+) -> Result<Vec<Option<TaskState>>, BrokerError> {
+    let read = |word: &String| match word.as_str() {
+        "due" => Ok(None),
+        word => state(word).map(Some),
+    };
+    reply.next_texts(count)?.iter().map(read).collect()
 }

@@ -5,9 +5,10 @@
 pub enum Refusal {
     /// The worker's lease is over, or it was never registered.
     Lapsed,
-    /// A later call of this worker was already answered, or what the caller has read has changed.
+    /// A later call of this worker was already answered, what the caller has read has changed, or a
+    /// later carrier of the operation is there.
     Stale,
-    /// The schedule is not due yet.
+    /// It is not time yet: the schedule is not due, or the lease of another is not over.
     Early,
     /// The call is too old for the client's ledger to answer it.
     Forgotten,
@@ -15,7 +16,7 @@ pub enum Refusal {
     Newer,
     /// The queue is paused.
     Paused,
-    /// The task is in a state that the verb does not apply to.
+    /// The task, or the operation, is in a state that the verb does not apply to.
     WrongState,
     /// Another task holds the biz id.
     Duplicate,

@@ -1,25 +1,8 @@
 //! The table of Lua scripts: their texts, hashes and keys.
 
-use std::{fmt, sync::LazyLock};
+use std::sync::LazyLock;
 
-/// A Lua script with its keys.
-pub struct Script {
-    /// The verb, which is the name of its file.
-    pub name: &'static str,
-    /// The whole text: the includes, then the script.
-    pub source: &'static str,
-    /// The names of KEYS in the order of the script's naming block. A key that ends in `:` is
-    /// followed by an owner's id.
-    pub keys: &'static [&'static str],
-    /// The SHA-1 hash under which Redis knows the script.
-    pub sha: LazyLock<String>,
-}
-
-impl fmt::Debug for Script {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
+pub use super::script::Script;
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
@@ -213,9 +196,10 @@ scripts! {
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
+        "operation_batch",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
-        "success", "waiters", "skips",
+        "success", "waiters", "skips", "operated:",
     ];
     REQUEUE = "requeue": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
@@ -223,15 +207,18 @@ scripts! {
         "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
         "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
         "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
+        "operation_batch",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
-        "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:",
+        "cancelled", "workers", "success", "tries", "cancel", "wake", "requeued:", "operated:",
     ];
     RUN_NOW = "run_now": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "due_next", "gather",
         "lane_find", "gate_class", "gate_find", "task_find", "task_standings", "worker_holders",
+        "operation_batch",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "wake",
+        "operated:",
     ];
     APPLY = "apply": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
@@ -287,9 +274,11 @@ scripts! {
         "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
         "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out", "task_log",
+        "operation_batch",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted", "logs", "logged",
+        "operated:",
     ];
     PURGE = "purge": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
@@ -355,6 +344,10 @@ scripts! {
     ANNOTATE = "annotate": ["clock", "task_log"] ["logs", "logged"];
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
+    OPERATION_ADD = "operation_add": ["clock"] ["operations", "carried", "operation:"];
+    OPERATION_CARRY = "operation_carry": ["clock"] ["carried", "operation:"];
+    OPERATION_DECIDE = "operation_decide": ["clock"] ["carried", "operation:"];
+    OPERATION_ADOPT = "operation_adopt": [] ["operated:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
         "meta", "workers", "joined", "posts", "suspended", "generations", "fences", "worker:",
     ];

@@ -22,6 +22,9 @@ mod later_steps;
 mod ledger;
 mod many_results;
 mod operate;
+mod operation_carrier;
+mod operation_changes;
+mod operations;
 mod other_kind;
 mod part_ids;
 mod permit;
@@ -65,6 +68,8 @@ pub use self::{
     handler_client::OwnClient,
     lane_handle::LaneHandle,
     many_results::Results,
+    operation_carrier::Carrier,
+    operations::Operations,
     permit::Permit,
     rebuild::Rebuild,
     schedules::Schedules,

@@ -344,7 +344,7 @@ const NOT_REQUEUED: &str =
     "requeued; submit one of these tasks without its `after`, and delete the other";
 
 /// Returns the error of a verb for the caller.
-fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
+pub(super) fn refused(id: &TaskId, verb: &'static str, problem: BrokerError) -> Error {
     let (refusal, detail) = match problem {
         BrokerError::Refused(Refusal::Newer, needs) => return Error::outdated(&needs),
         BrokerError::Refused(refusal, detail) => (refusal, detail),

@@ -67,7 +67,8 @@ impl Client {
     }
 }
 
-async fn relay(broker: Broker, queue: QueueName) {
+/// Carries effects of a queue to others.
+pub(super) async fn relay(broker: Broker, queue: QueueName) {
     for _ in 0..TURNS_MAX {
         match broker.relay(&queue).await {
             Ok(turn) if turn.more => {}

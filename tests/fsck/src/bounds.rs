@@ -4,7 +4,7 @@ use super::view::View;
 use crate::Dump;
 
 /// The keys of a queue. A key that ends in a colon has an owner.
-const NAMES: [&str; 98] = [
+const NAMES: [&str; 102] = [
     "meta",
     "tasks",
     "blobs",
@@ -103,6 +103,10 @@ const NAMES: [&str; 98] = [
     "answer:",
     "fleet",
     "process:",
+    "operations",
+    "carried",
+    "operation:",
+    "operated:",
 ];
 
 /// The fields of `meta`.
@@ -175,6 +179,7 @@ pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<String> {
             "answer:",
             "process:",
             "fleet",
+            "operated:",
         ];
         let is_past = ["tally", "minutes", "hours", "days", "logs", "logged"];
         let passes = kinds.iter().any(|kind| name.starts_with(kind))

@@ -29,6 +29,33 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     for process in view.owners("process:").filter(|process| !fleet.contains_key(*process)) {
         wrong.push(format!("the process {process} is not in `fleet`"));
     }
+    check_operations(view, wrong);
+}
+
+/// Operations that are under way are carried on, and each is listed.
+fn check_operations(view: &View<'_>, wrong: &mut Vec<String>) {
+    let (listed, carried) = (view.pairs("operations"), view.pairs("carried"));
+    for id in view.owners("operation:").filter(|id| !listed.contains_key(*id)) {
+        wrong.push(format!("the operation {id} is not in `operations`"));
+    }
+    for id in listed.keys() {
+        let fields = view.pairs(&format!("operation:{id}"));
+        let state = fields.get("state").map_or("", String::as_str);
+        let is_carried = carried.contains_key(id);
+        let is_right = match state {
+            "counting" | "running" => is_carried,
+            // Its carrier has not stopped yet.
+            "cancelled" => true,
+            "counted" | "done" | "failed" => !is_carried,
+            _ => false,
+        };
+        if !is_right {
+            wrong.push(format!("the operation {id} is {state:?}, and carried is {is_carried}"));
+        }
+    }
+    for id in carried.keys().filter(|id| !listed.contains_key(*id)) {
+        wrong.push(format!("{id} is carried on, and no operation"));
+    }
 }
 
 fn is_row(row: &str) -> bool {

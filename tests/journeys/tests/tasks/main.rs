@@ -24,6 +24,8 @@ mod layers_ended;
 mod lifecycle;
 mod logs;
 mod operating;
+mod operation_figures;
+mod operations;
 mod outcomes;
 mod outcomes_unknown;
 mod overview;

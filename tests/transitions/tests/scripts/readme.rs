@@ -47,7 +47,8 @@ fn each_script_has_its_keys_in_their_order() {
                 "worker_info" => "worker:".into(),
                 "wakeup" => "wake:".into(),
                 owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
-                | "schedule" | "ticks" | "bucket" | "process") => format!("{owned}:"),
+                | "schedule" | "ticks" | "bucket" | "process" | "operation"
+                | "operated") => format!("{owned}:"),
                 other => other.to_owned(),
             })
             .collect();

@@ -75,6 +75,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "gathered waits",
             "gathered alone",
             "gathered offered",
+            "in a batch",
         ],
     ),
     (
@@ -88,9 +89,10 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "unmet",
             "unmet there",
             "gathered no more",
+            "in a batch",
         ],
     ),
-    ("run_now", &["delayed", "retry", "ready", "working", "dead", "a success"]),
+    ("run_now", &["delayed", "retry", "ready", "working", "dead", "a success", "in a batch"]),
     (
         "delete",
         &[
@@ -112,6 +114,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "limited waits",
             "gathered waits",
             "gathered offered",
+            "in a batch",
         ],
     ),
     (
@@ -153,6 +156,10 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("annotate", &["more lines", "a repeat"]),
     ("attend", &["a new process", "a known process", "it leaves"]),
     ("wish", &["a known process"]),
+    ("operation_add", &["a new operation", "one too many"]),
+    ("operation_carry", &["it is taken", "it is renewed", "it is counted"]),
+    ("operation_decide", &["confirm", "it is cancelled"]),
+    ("operation_adopt", &["another carrier"]),
     (
         "hold",
         &[

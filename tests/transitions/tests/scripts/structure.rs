@@ -77,6 +77,9 @@ const DAMAGES: &[(&str, &str)] = &[
     ("HSET $tally day 5\njob", "the open day is"),
     ("PERSIST $hours", "hours has no expiry"),
     ("ZREM $fleet busy", "the process busy is not in `fleet`"),
+    ("ZREM $operations op", "the operation op is not in|op is carried on, and no operation"),
+    ("ZREM $carried op", "and carried is false"),
+    ("ZADD $carried 5 counted", "and carried is true"),
 ];
 
 /// Damages of a queue with limits, in the same form.

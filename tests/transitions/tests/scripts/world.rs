@@ -18,6 +18,7 @@ use crate::{
     lanes::{blocking, done_in, lane},
     limits::one_in_10_s,
     world_fleet::attend,
+    world_operations::is_operation,
 };
 
 /// The time at which all situations take place, in ms.
@@ -48,6 +49,7 @@ impl World {
         world.tally_some(bench).await;
         world.log_some(bench).await;
         attend(bench, 59_500, &world.busy).await.expect("nothing refuses it");
+        world.operate_some(bench).await;
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
         world
@@ -193,10 +195,10 @@ impl World {
     }
 
     async fn call(&self, bench: &Bench, script: &str, situation: &str) -> Result<(), BrokerError> {
-        let outage = situation.contains("outage");
-        let broker = bench.at(if outage { NOW + 400_000 } else { NOW });
+        let broker = bench.at(if situation.contains("outage") { NOW + 400_000 } else { NOW });
         let (queue, busy) = (&bench.queue, &self.busy);
         match script {
+            _ if is_operation(script, situation) => self.operate_in(bench, script, situation).await,
             dispenser if dispenser.starts_with("dispenser_") => {
                 self.dispense_in(bench, script, situation).await
             }

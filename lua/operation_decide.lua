@@ -1,0 +1,44 @@
+-- operation_decide: an operator confirms an operation whose tasks are counted, or cancels one
+--
+-- The carrier of a cancelled operation stores what was done last, and stops.
+--
+-- KEYS   the naming block
+-- ARGV   1 now override · 2 id · 3 `confirm` or `cancel` · 4 how many tasks match, for a confirm ·
+--        5 why
+-- REPLY  OK
+-- REFUSE ABSENT · STALE with the number that match, if it is another · WRONG_STATE with the state
+
+local carried, operation = KEYS[1], KEYS[2]
+local now, id, decision, expected, why = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local IS_OVER = { done = true, failed = true, cancelled = true }
+
+-- Checks.
+local known = redis.call('HMGET', operation, 'state', 'matched', 'confirmed')
+local state = known[1]
+if not state then
+  return { 'ABSENT' }
+end
+redis.call('ZCARD', carried)
+if decision == 'confirm' then
+  if known[3] == expected and state ~= 'cancelled' then
+    -- A repeat.
+    return { 'OK' }
+  elseif state ~= 'counted' then
+    return { 'WRONG_STATE', state }
+  elseif known[2] ~= expected then
+    return { 'STALE', known[2] }
+  end
+elseif IS_OVER[state] then
+  return state == 'cancelled' and { 'OK' } or { 'WRONG_STATE', state }
+end
+
+-- Writes.
+redis.call('ZREM', carried, '')
+if decision == 'confirm' then
+  redis.call('HSET', operation, 'state', 'running', 'confirmed', expected, 'why', why, 'changed',
+    whole(now))
+  redis.call('ZADD', carried, whole(now), id)
+else
+  redis.call('HSET', operation, 'state', 'cancelled', 'changed', whole(now))
+end
+return { 'OK' }

@@ -1,0 +1,195 @@
+//! Changes many tasks by a stored operation: [`change`], [`follow`].
+
+use std::{
+    io::{self, IsTerminal, Write},
+    pin::pin,
+};
+
+use optimus_core::{
+    Operation, OperationAct, OperationError, OperationFilter, OperationState, Operations,
+};
+
+use crate::{
+    consent::expect,
+    failure::{Exit, Failure, exit_of},
+    output::{Out, clean, text},
+    session::Session,
+    tally::Tally,
+};
+
+/// How many tasks and names are shown before the question.
+const SHOWN: usize = 5;
+
+/// What was done, for the tally.
+pub(crate) fn verb(act: OperationAct) -> &'static str {
+    match act {
+        OperationAct::Requeue => "requeued",
+        OperationAct::Cancel => "cancelled",
+        OperationAct::Delete => "deleted",
+        _ => "due now",
+    }
+}
+
+impl From<OperationError> for Failure {
+    fn from(problem: OperationError) -> Self {
+        let exit = match &problem {
+            OperationError::Unknown { .. } => Exit::NotFound,
+            OperationError::Store(problem) => exit_of(problem),
+            _ => Exit::Refused,
+        };
+        Self::of(exit, problem)
+    }
+}
+
+/// Counts the tasks, asks, and changes them. `question` is asked about the counted operation.
+pub(crate) async fn change(
+    session: &Session<'_>,
+    act: OperationAct,
+    filter: OperationFilter,
+    expected: Option<u64>,
+    question: impl Fn(&str) -> String,
+) -> Result<Exit, Failure> {
+    let operations = session.client.operations();
+    let mut operation = operations.count(act, filter, Session::operator()).await?;
+    let progress = Progress::new(session.out);
+    let mut carrier = operations.carrier(&operation.id);
+    while operation.state == OperationState::Counting {
+        progress.show(&format!("{} match so far", text::number(operation.matched)));
+        operation = carrier.step().await?;
+    }
+    carrier.leave().await;
+    progress.clear();
+    let matched = operation.matched;
+    if let Err(problem) = agree(session, &operation, expected, question) {
+        operations.cancel(&operation.id).await?;
+        return Err(problem);
+    }
+    if matched == 0 {
+        operations.cancel(&operation.id).await?;
+        Tally::of(&operation).print(session.out, verb(act))?;
+        return Ok(Exit::Done);
+    }
+    operations.confirm(&operation.id, matched, session.reason.clone()).await?;
+    follow(session, &operation.id).await
+}
+
+/// Refuses another number of tasks than expected, and asks.
+fn agree(
+    session: &Session<'_>,
+    operation: &Operation,
+    expected: Option<u64>,
+    question: impl Fn(&str) -> String,
+) -> Result<(), Failure> {
+    expect(expected, operation.matched)?;
+    if operation.matched == 0 {
+        return Ok(());
+    }
+    session.out.hint(&summary(operation));
+    session.consent.ask(&question(&text::count(operation.matched, "task")))
+}
+
+/// Carries an operation on to its end, prints what was done, and returns the exit code.
+pub(crate) async fn follow(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
+    let operations = session.client.operations();
+    let progress = Progress::new(session.out);
+    let (operation, is_over) = match carry(&operations, id, &progress).await {
+        Ok(found) => found,
+        Err(problem) => {
+            progress.clear();
+            if !matches!(problem, OperationError::Unknown { .. }) {
+                session.out.hint(&ways_on(id));
+            }
+            return Err(problem.into());
+        }
+    };
+    progress.clear();
+    if let Some(why) = &operation.failure {
+        return Err(Failure::new(format!("operation {id} has failed: {why}")));
+    }
+    let exit = Tally::of(&operation).print(session.out, verb(operation.act))?;
+    if !is_over {
+        session.out.hint(&ways_on(id));
+    }
+    Ok(exit)
+}
+
+/// Says how an operation that is not over goes on.
+fn ways_on(id: &str) -> String {
+    format!(
+        "operation {id} is not over: a worker carries it on within two minutes. `optimus op follow \
+         {id}` carries it on here, and `optimus op cancel {id}` stops it."
+    )
+}
+
+/// Carries an operation on until it is over or Ctrl-C. Returns whether it is over.
+async fn carry(
+    operations: &Operations,
+    id: &str,
+    progress: &Progress,
+) -> Result<(Operation, bool), OperationError> {
+    let mut carrier = operations.carrier(id);
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    loop {
+        let mut is_interrupted = false;
+        let operation = {
+            // A step that was begun ends, so that another process can go on at once.
+            let mut step = pin!(carrier.step());
+            tokio::select! {
+                biased;
+                operation = &mut step => operation?,
+                _ = &mut interrupt => {
+                    is_interrupted = true;
+                    step.await?
+                }
+            }
+        };
+        let Operation { matched, rate_s, state, .. } = &operation;
+        if is_interrupted || !matches!(state, OperationState::Counting | OperationState::Running) {
+            carrier.leave().await;
+            let is_over = state.is_over();
+            return Ok((operation, is_over));
+        }
+        let done = text::number(matched - operation.left());
+        progress.show(&format!("{done} of {} · {rate_s:.0}/s", text::number(*matched)));
+    }
+}
+
+/// Describes the tasks before the question: how many of each name, and some of them.
+pub(crate) fn summary(operation: &Operation) -> String {
+    let names = operation.by_task.iter().take(SHOWN);
+    let names: Vec<String> =
+        names.map(|(name, count)| format!("{} {name}", text::number(*count))).collect();
+    let mut lines = vec![names.join(" · ")];
+    for sample in operation.samples.iter().take(SHOWN) {
+        let error = sample.error.as_ref().map_or("", |error| error.message.as_str());
+        let error = error.lines().next().unwrap_or_default();
+        let name = sample.task.as_deref().unwrap_or("(unreadable)");
+        lines.push(format!("  {}  {name}  {error}", sample.id));
+    }
+    if operation.matched > SHOWN as u64 {
+        lines.push("  …".to_owned());
+    }
+    lines.iter().map(|line| clean::line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A line that says how far it is, on a terminal.
+pub(crate) struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(out: &Out) -> Self {
+        Self { is_shown: !out.is_json() && io::stderr().is_terminal() }
+    }
+
+    pub(crate) fn show(&self, text: &str) {
+        if self.is_shown {
+            // A terminal that can't be written to needs no progress.
+            let _ = write!(io::stderr(), "\r\u{1b}[K{text}");
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.show("");
+    }
+}

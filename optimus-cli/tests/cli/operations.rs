@@ -1,0 +1,103 @@
+//! Operations on many tasks: killed, interrupted, followed, cancelled and undone.
+
+use std::{
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use optimus::{Operation, OperationState, TaskState};
+use optimus_testkit::eventually;
+
+use crate::stage::{Stage, send};
+
+const SOON: Duration = Duration::from_secs(60);
+const TASKS: u64 = 4_000;
+
+/// Begins to clear a queue with many tasks, and returns once some are deleted.
+async fn begun(stage: &Stage) -> (Child, Operation) {
+    let calls = (0..TASKS).map(|number| send(format!("task {number}")));
+    stage.client.submit_all(calls).await.unwrap();
+    let line = ["queue", "clear", "mail", "--yes", "--reason", "<b>\u{1b}[31mold"];
+    let mut command = stage.command(&line);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    let found = async || latest(stage).await.is_some_and(|operation| operation.done > 0);
+    eventually("some are deleted", SOON, found).await;
+    (child, latest(stage).await.unwrap())
+}
+
+async fn latest(stage: &Stage) -> Option<Operation> {
+    stage.client.operations().list(1).await.unwrap().pop()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_killed_is_followed_by_another_and_all_is_counted() {
+    let stage = Stage::new().await;
+    let (mut child, operation) = begun(&stage).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = latest(&stage).await.unwrap();
+    assert!(left.state == OperationState::Running && left.left() > 0, "{left:?}");
+    let listed = stage.optimus(&["op", "list"]).ended(0).out;
+    assert!(listed.contains("running  delete") && listed.contains("4,000"), "{listed}");
+    let followed = stage.optimus(&["op", "follow", &operation.id]).ended(0);
+    assert_eq!(followed.out, "4,000 deleted\n");
+    let shown = stage.optimus(&["op", "show", &operation.id]).ended(0).out;
+    assert!(shown.contains("done, 4000 of 4000 changed"), "{shown}");
+    assert!(shown.contains("<b>\\u{1b}[31mold") && !shown.contains('\u{1b}'), "{shown}");
+    let again = stage.optimus(&["op", "follow", &operation.id]).ended(0);
+    assert_eq!(again.out, "4,000 deleted\n", "it is over");
+    assert!(stage.optimus(&["op", "undo", &operation.id]).ended(4).err.contains("can't be undone"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_command_leaves_the_operation_and_says_how_it_goes_on() {
+    let stage = Stage::new().await;
+    let (child, operation) = begun(&stage).await;
+    let id = operation.id.as_str();
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("not reached") && said.contains(&format!("op follow {id}")), "{said}");
+    let cancelled = stage.optimus(&["op", "cancel", id]).ended(0).out;
+    assert!(cancelled.contains("is cancelled"), "{cancelled}");
+    stage.optimus(&["op", "cancel", id]).ended(0);
+    let followed = stage.optimus(&["op", "follow", id]).ended(5).out;
+    assert!(followed.contains("not reached"), "{followed}");
+    let rows = stage.optimus(&["op", "list", "--json"]).ended(0).json();
+    assert_eq!((&rows[0]["state"], &rows[0]["matched"]), (&"cancelled".into(), &TASKS.into()));
+    let ready = stage.inspector().counts("mail").await.unwrap().ready;
+    assert_eq!(rows[0]["done"].as_u64().unwrap() + ready, TASKS);
+    for line in [["op", "cancel", "nobody"], ["op", "follow", "nobody"], ["op", "show", "}"]] {
+        stage.optimus(&line).ended(3);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operation_has_cancelled_goes_back() {
+    let stage = Stage::new().await;
+    let one = stage.waiting("one").await;
+    stage.optimus(&["task", "cancel", &one.to_string()]).ended(0);
+    let others = [stage.waiting("a").await, stage.waiting("b").await];
+    let line = ["task", "cancel", "--state", "ready", "--queue", "mail", "--task", "send"];
+    assert!(stage.optimus(&line).ended(9).err.contains("Cancel 2 tasks?"));
+    let cancelled = stage.optimus(&[&line[..], &["--yes", "--json"]].concat()).ended(0).json();
+    let id = cancelled[0]["operation"].as_str().unwrap();
+    assert_eq!(cancelled[0]["done"], 2);
+    assert!(stage.optimus(&["op", "undo", id]).ended(9).err.contains("Requeue 2 tasks"));
+    let undone = stage.optimus(&["op", "undo", id, "--yes", "--expect", "2"]).ended(0);
+    assert_eq!(undone.out, "2 requeued\n");
+    for id in &others {
+        assert_eq!(stage.state(id).await, TaskState::Ready);
+    }
+    assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
+    stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
+    stage.optimus(&["task", "cancel", "--queue", "mail"]).ended(2);
+}

@@ -1,0 +1,22 @@
+//! A Lua script with its keys: [`Script`].
+
+use std::{fmt, sync::LazyLock};
+
+/// A Lua script with its keys.
+pub struct Script {
+    /// The verb, which is the name of its file.
+    pub name: &'static str,
+    /// The whole text: the includes, then the script.
+    pub source: &'static str,
+    /// The names of KEYS in the order of the script's naming block. A key that ends in `:` is
+    /// followed by an owner's id.
+    pub keys: &'static [&'static str],
+    /// The SHA-1 hash under which Redis knows the script.
+    pub sha: LazyLock<String>,
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

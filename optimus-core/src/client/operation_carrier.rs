@@ -1,0 +1,225 @@
+//! Who carries an operation on, step by step: [`Carrier`].
+
+use std::{fmt, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::operations::unreadable;
+use crate::{
+    Error,
+    broker::{Broker, BrokerError, Held, Refusal, Saved},
+    id::QueueName,
+    operation::{Operation, OperationState},
+    operation_error::OperationError,
+    operation_progress::{About, Progress, read_progress},
+    pace::Pace,
+};
+
+/// How long a carrier may be silent before another one goes on.
+const LEASE: Duration = Duration::from_secs(10);
+/// How soon a caller looks again while another process carries the operation on.
+const LOOK_AFTER: Duration = Duration::from_millis(250);
+
+/// Carries an operation on, step by step. Whatever happens to it between two steps, or in one, does
+/// no harm: all that it knows is stored, and another carrier goes on from there.
+pub struct Carrier {
+    broker: Broker,
+    slot: QueueName,
+    id: String,
+    held: Option<Hold>,
+    pace: Pace,
+    lease: Duration,
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carrier").field("operation", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What a carrier knows while it holds the lease.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) fence: u64,
+    pub(super) about: About,
+    /// As it was stored last.
+    pub(super) saved: Saved,
+    /// The next to be stored.
+    pub(super) progress: Progress,
+    /// The queue that is stored, in which another carrier would look for changes.
+    pub(super) stored_queue: Option<QueueName>,
+    /// The queues, in order, once they are needed.
+    pub(super) queues: Option<Vec<QueueName>>,
+    renewed: Instant,
+}
+
+/// What follows a step.
+pub(super) enum After {
+    /// Another step.
+    More,
+    /// Nothing in this state.
+    Over,
+}
+
+/// Why a step was not done.
+enum Stop {
+    /// Another process carries the operation on, or it is not to be carried on.
+    Elsewhere,
+    Problem(BrokerError),
+}
+
+impl From<BrokerError> for Stop {
+    fn from(problem: BrokerError) -> Self {
+        match problem.refusal() {
+            Some(Refusal::Stale | Refusal::WrongState) => Self::Elsewhere,
+            _ => Self::Problem(problem),
+        }
+    }
+}
+
+impl Carrier {
+    pub(super) fn new(broker: Broker, id: &str) -> Self {
+        let (slot, id) = (Broker::operations_slot(), id.to_owned());
+        Self { broker, slot, id, held: None, pace: Pace::default(), lease: LEASE }
+    }
+
+    /// Holds the operation for this long without a call, instead of 10 s.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// Counts or changes some tasks, rests, and returns how far the operation is. If another
+    /// process carries it on, waits a moment instead.
+    ///
+    /// # Errors
+    /// [`OperationError::Unknown`] if the operation is gone; [`OperationError::Store`].
+    pub async fn step(&mut self) -> Result<Operation, OperationError> {
+        match self.try_step().await {
+            Ok(()) => {}
+            Err(Stop::Elsewhere) => self.held = None,
+            Err(Stop::Problem(problem)) => {
+                self.held = None;
+                return Err(OperationError::of(&self.id, "carried on", problem));
+            }
+        }
+        if let Some(hold) = &self.held {
+            return self.read(&hold.saved);
+        }
+        let saved = self.broker.operation(&self.slot, &self.id).await.map_err(Error::from)?;
+        let saved = saved.ok_or_else(|| OperationError::Unknown { id: self.id.clone() })?;
+        let operation = self.read(&saved)?;
+        if matches!(operation.state, OperationState::Counting | OperationState::Running) {
+            sleep(LOOK_AFTER).await;
+        }
+        Ok(operation)
+    }
+
+    /// Returns whether this process carries it on after the last step.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Gives the lease back, so that another process can go on at once.
+    pub async fn leave(mut self) {
+        if let Some(mut hold) = self.held.take() {
+            // If this fails, the lease ends by itself.
+            drop(self.save(&mut hold, None, Duration::ZERO).await);
+        }
+    }
+
+    fn read(&self, saved: &Saved) -> Result<Operation, OperationError> {
+        Operation::read(&self.id, saved).map_err(|_| unreadable(&self.id).into())
+    }
+
+    async fn try_step(&mut self) -> Result<(), Stop> {
+        let mut hold = match self.held.take() {
+            Some(hold) => hold,
+            None => self.take().await?,
+        };
+        if hold.renewed.elapsed() > self.lease / 2 {
+            self.save(&mut hold, None, self.lease).await?;
+        }
+        let state = OperationState::read(&hold.saved.state);
+        let done = match state {
+            OperationState::Counting => self.changes().count(&mut hold).await,
+            OperationState::Running => self.changes().change(&mut hold).await,
+            _ => {
+                self.save(&mut hold, None, Duration::ZERO).await?;
+                return Err(Stop::Elsewhere);
+            }
+        };
+        let next = match (state, done) {
+            (_, Ok(After::More)) => None,
+            (OperationState::Counting, Ok(After::Over)) => Some(OperationState::Counted),
+            (_, Ok(After::Over)) => Some(OperationState::Done),
+            (_, Err(BrokerError::Rejected(why) | BrokerError::UnexpectedReply(why))) => {
+                hold.progress.failure = Some(why);
+                Some(OperationState::Failed)
+            }
+            (_, Err(problem)) => return Err(problem.into()),
+        };
+        let lease = if next.is_some() { Duration::ZERO } else { self.lease };
+        self.save(&mut hold, next, lease).await?;
+        let is_over = next.is_some() && hold.saved.state != OperationState::Cancelled.as_str();
+        self.held = (!is_over).then_some(hold);
+        Ok(())
+    }
+
+    fn changes(&self) -> super::operation_changes::Changes<'_> {
+        super::operation_changes::Changes { broker: &self.broker, id: &self.id, pace: &self.pace }
+    }
+
+    /// Takes the lease, and counts what an earlier carrier has changed and not counted.
+    async fn take(&mut self) -> Result<Hold, Stop> {
+        let taken = self.broker.operation_take(&self.slot, &self.id, self.lease).await;
+        let (fence, saved) = match taken {
+            Err(BrokerError::Refused(Refusal::Early, _)) => return Err(Stop::Elsewhere),
+            taken => taken?,
+        };
+        let problem = |_| BrokerError::NotDone(unreadable(&self.id).to_string());
+        let about: About = serde_json::from_str(&saved.about).map_err(problem)?;
+        let mut progress = read_progress(&saved).map_err(problem)?;
+        let is_counting = saved.state == OperationState::Counting.as_str();
+        let place = progress.place.clone().filter(|_| !is_counting);
+        if let Some(place) = &place {
+            let number = progress.batch + 1;
+            let done = self.broker.operation_adopt(&place.queue, &self.id, fence, number).await?;
+            progress.done += done;
+            progress.batch = number;
+        }
+        let renewed = Instant::now();
+        let stored_queue = progress.place.as_ref().map(|place| place.queue.clone());
+        let mut hold = Hold { fence, about, saved, progress, stored_queue, queues: None, renewed };
+        if place.is_some() {
+            self.save(&mut hold, None, self.lease).await?;
+        }
+        Ok(hold)
+    }
+
+    /// Stores how far the operation has come, and its next state if it changes.
+    async fn save(
+        &mut self,
+        hold: &mut Hold,
+        next: Option<OperationState>,
+        lease: Duration,
+    ) -> Result<(), BrokerError> {
+        let progress = serde_json::to_string(&hold.progress)
+            .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
+        let from = hold.saved.state.clone();
+        let held = Held {
+            fence: hold.fence,
+            lease,
+            from: &from,
+            to: next.map_or(&from, |next| next.as_str()),
+            matched: Some(hold.saved.matched),
+            progress: &progress,
+        };
+        let begun = Instant::now();
+        hold.saved = self.broker.operation_carry(&self.slot, &self.id, held).await?;
+        self.pace.note(begun.elapsed());
+        hold.stored_queue = hold.progress.place.as_ref().map(|place| place.queue.clone());
+        hold.renewed = begun;
+        Ok(())
+    }
+}

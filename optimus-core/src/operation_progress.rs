@@ -1,0 +1,187 @@
+//! What is stored of an operation: what it is about, and how far it has come.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    broker::Saved,
+    id::{QueueName, TaskId},
+    operation::{Operation, OperationAct, OperationState},
+    operation_filter::OperationFilter,
+    platform::instant,
+    state::{AttemptError, TaskState},
+    task_page::TaskRow,
+};
+
+/// How many tasks, and how many problems, are kept to be shown.
+const SHOWN: usize = 20;
+/// How many names of tasks are counted apart.
+const NAMES_MAX: usize = 100;
+/// The name of a task whose record can't be read.
+const UNREADABLE: &str = "(unreadable)";
+
+/// What an operation is about. It does not change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct About {
+    pub(crate) act: OperationAct,
+    pub(crate) filter: OperationFilter,
+    pub(crate) who: String,
+}
+
+/// The place from which an operation goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) queue: QueueName,
+    pub(crate) state: TaskState,
+    /// The cursor of the list; empty at its start.
+    pub(crate) after: String,
+    /// How often the list was read to its end.
+    #[serde(default)]
+    pub(crate) passes: u32,
+    /// Whether this pass has changed a task.
+    #[serde(default)]
+    pub(crate) has_changed: bool,
+}
+
+/// How far an operation has come.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Progress {
+    /// The number of the last batch that is counted here.
+    pub(crate) batch: u64,
+    /// `None` at the start of the count and of the changes.
+    pub(crate) place: Option<Place>,
+    pub(crate) scanned: u64,
+    pub(crate) done: u64,
+    pub(crate) asked: u64,
+    pub(crate) refused: u64,
+    pub(crate) gone: u64,
+    /// When the first task was changed, in ms.
+    pub(crate) begun_ms: Option<u64>,
+    pub(crate) samples: Vec<OperationSample>,
+    pub(crate) names: BTreeMap<String, u64>,
+    pub(crate) problems: Vec<OperationProblem>,
+    pub(crate) failure: Option<String>,
+}
+
+/// One of the tasks that an [`Operation`] has counted, as it was then.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OperationSample {
+    /// The id of the task.
+    pub id: TaskId,
+    /// The task's name; `None` if its record can't be read.
+    pub task: Option<String>,
+    /// The state of the task.
+    pub state: TaskState,
+    /// When the id was made, by the submitter's clock.
+    #[serde(rename = "created_ms", with = "chrono::serde::ts_milliseconds_option")]
+    pub created: Option<DateTime<Utc>>,
+    /// When the task was due (delayed, retry) or had ended.
+    #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds_option")]
+    pub at: Option<DateTime<Utc>>,
+    /// The number of the last attempt.
+    pub attempt: u32,
+    /// The headers of its submit.
+    pub headers: BTreeMap<String, String>,
+    /// The last error, with up to 200 characters of the message.
+    pub error: Option<AttemptError>,
+}
+
+/// A task that an [`Operation`] could not change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OperationProblem {
+    /// The id of the task.
+    pub id: TaskId,
+    /// Why.
+    pub error: String,
+}
+
+impl Progress {
+    /// Notes a task that matches.
+    pub(crate) fn note(&mut self, row: TaskRow) {
+        let name = row.task.clone().unwrap_or_else(|| UNREADABLE.to_owned());
+        if self.names.len() < NAMES_MAX || self.names.contains_key(&name) {
+            *self.names.entry(name).or_default() += 1;
+        }
+        if self.samples.len() < SHOWN {
+            let TaskRow { id, task, headers, state, created, at, attempt, last_error, .. } = row;
+            let error = last_error;
+            self.samples.push(OperationSample {
+                id,
+                task,
+                state,
+                created,
+                at,
+                attempt,
+                headers,
+                error,
+            });
+        }
+    }
+
+    /// Notes a task that can't be changed.
+    pub(crate) fn refuse(&mut self, id: TaskId, error: String) {
+        self.refused += 1;
+        if self.problems.len() < SHOWN {
+            self.problems.push(OperationProblem { id, error });
+        }
+    }
+
+    /// Returns how many of the tasks that matched are not reached.
+    pub(crate) fn left(&self, matched: u64) -> u64 {
+        matched.saturating_sub(self.done + self.asked + self.refused + self.gone)
+    }
+}
+
+impl Operation {
+    /// Reads what is stored of an operation.
+    pub(crate) fn read(id: &str, saved: &Saved) -> Result<Self, serde_json::Error> {
+        let About { act, filter, who } = serde_json::from_str(&saved.about)?;
+        let progress = read_progress(saved)?;
+        let state = OperationState::read(&saved.state);
+        let until_ms = if state.is_over() { saved.changed_ms } else { saved.now_ms };
+        let took_ms = progress.begun_ms.map(|begun| until_ms.saturating_sub(begun).max(1));
+        let reached = progress.done + progress.asked + progress.refused + progress.gone;
+        let mut by_task: Vec<(String, u64)> = progress.names.into_iter().collect();
+        by_task.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Ok(Self {
+            id: id.to_owned(),
+            act,
+            filter,
+            state,
+            who,
+            reason: saved.why.clone(),
+            matched: saved.matched,
+            scanned: progress.scanned,
+            done: progress.done,
+            asked_to_stop: progress.asked,
+            refused: progress.refused,
+            gone: progress.gone,
+            rate_s: took_ms.map_or(0.0, |ms| per_second(reached, ms)),
+            created: instant(saved.added_ms),
+            updated: instant(saved.changed_ms),
+            samples: progress.samples,
+            by_task,
+            problems: progress.problems,
+            failure: progress.failure,
+        })
+    }
+}
+
+/// Reads how far an operation has come.
+pub(crate) fn read_progress(saved: &Saved) -> Result<Progress, serde_json::Error> {
+    if saved.progress.is_empty() {
+        return Ok(Progress::default());
+    }
+    serde_json::from_str(&saved.progress)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate is for people")]
+fn per_second(count: u64, ms: u64) -> f64 {
+    (count as f64 * 10_000.0 / ms as f64).round() / 10.0
+}

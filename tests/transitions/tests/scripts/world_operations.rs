@@ -1,0 +1,108 @@
+//! The operation of the world, and the calls that carry it on.
+
+use optimus_core::{
+    TaskState,
+    broker::{Act, BrokerError, Held, OperationBatch},
+};
+
+use crate::{
+    acts::ms,
+    bench::{Bench, START},
+    world::{NOW, World},
+};
+
+/// The fence of the carrier of the world's operation.
+const FENCE: u64 = (START + 59_000) * 1_024;
+
+/// Returns a batch of the world's operation.
+fn batch(state: TaskState) -> OperationBatch<'static> {
+    OperationBatch { operation: "op", fence: FENCE, number: 1, state, until_ms: START + NOW }
+}
+
+/// Returns whether the call is about the world's operations.
+pub(crate) fn is_operation(script: &str, situation: &str) -> bool {
+    situation == "in a batch" || script.starts_with("operation_")
+}
+
+/// Returns the key of the operation that a call is about.
+pub(crate) fn key_of(situation: &str) -> &'static str {
+    match situation {
+        "a new operation" | "one too many" => "operation:new",
+        "confirm" => "operation:counted",
+        _ => "operation:op",
+    }
+}
+
+impl World {
+    /// Stores operations, whose keys are in the slot of the queue: one that is carried on, and has
+    /// changed tasks, and one that is counted.
+    pub(crate) async fn operate_some(&self, bench: &Bench) {
+        let queue = &bench.queue;
+        bench.at(58_000).operation_add(queue, "counted", "{}", 9).await.expect("there is room");
+        let (fence, _) = bench.at(58_000).operation_take(queue, "counted", ms(9)).await.unwrap();
+        let held = Held {
+            fence,
+            lease: ms(0),
+            from: "counting",
+            to: "counted",
+            matched: Some(3),
+            progress: "{}",
+        };
+        bench.at(58_000).operation_carry(queue, "counted", held).await.unwrap();
+        bench.at(59_000).operation_add(queue, "op", "{}", 9).await.expect("there is room");
+        let taken = bench.at(59_000).operation_take(queue, "op", ms(60_000)).await.unwrap();
+        assert_eq!(taken.0, FENCE);
+        bench.at(59_000).operation_adopt(queue, "op", FENCE, 1).await.unwrap();
+    }
+
+    pub(crate) async fn operate_in(
+        &self,
+        bench: &Bench,
+        script: &str,
+        situation: &str,
+    ) -> Result<(), BrokerError> {
+        let (queue, broker) = (&bench.queue, bench.at(NOW));
+        let held = |to, lease| Held {
+            fence: FENCE,
+            lease,
+            from: "counting",
+            to,
+            matched: Some(7),
+            progress: "{}",
+        };
+        match (script, situation) {
+            ("operation_add", "a new operation") => {
+                broker.operation_add(queue, "new", "{}", 9).await.map(drop)
+            }
+            ("operation_add", "one too many") => {
+                broker.operation_add(queue, "new", "{}", 2).await.map(drop)
+            }
+            ("operation_carry", "it is taken") => {
+                bench.at(NOW + 90_000).operation_take(queue, "op", ms(9)).await.map(drop)
+            }
+            ("operation_carry", "it is counted") => {
+                broker.operation_carry(queue, "op", held("counted", ms(0))).await.map(drop)
+            }
+            ("operation_carry", _) => {
+                broker.operation_carry(queue, "op", held("counting", ms(9))).await.map(drop)
+            }
+            ("operation_decide", "confirm") => {
+                broker.operation_confirm(queue, "counted", 3, "why").await
+            }
+            ("operation_decide", _) => broker.operation_cancel(queue, "op").await,
+            ("operation_adopt", _) => {
+                broker.operation_adopt(queue, "op", FENCE + 1, 1).await.map(drop)
+            }
+            (verb, _) => {
+                let (act, state, task) = match verb {
+                    "requeue" => (Act::Requeue, TaskState::Dead, "dead"),
+                    "cancel" => (Act::Cancel, TaskState::Ready, "ready"),
+                    "delete" => (Act::Delete, TaskState::Ready, "ready"),
+                    _ => (Act::RunNow, TaskState::Delayed, "later"),
+                };
+                let ids = [self.id(task).clone()];
+                broker.operate(act, queue, batch(state), &ids).await.map(drop)
+            }
+        }
+    }
+}
