@@ -1,0 +1,42 @@
+// Why the queue is as it is, and which processes serve it.
+
+import type { QueueDetail } from "../../api/types";
+import { write } from "../../state/hash";
+import { Text } from "../../ui/Text";
+
+const MOST = 24;
+
+export function About({ detail }: { detail: QueueDetail }) {
+  const { explain, workers } = detail;
+  return (
+    <div class="about">
+      {explain.length > 0 && (
+        <ul class="explain" aria-label="What holds the queue">
+          {explain.map((line) => (
+            <li key={line}>
+              <Text value={line} max={500} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="served">
+        <span class="dim">Served by</span>{" "}
+        {workers.length === 0 && <span class="is-bad">no process</span>}
+        {workers.slice(0, MOST).map((worker) => (
+          <a
+            key={worker.id}
+            class="chip"
+            href={write(["workers"], { process: worker.id })}
+            title={`${worker.running} running`}
+          >
+            <Text value={worker.host} max={40} />:{worker.pid}
+            <b class="num">{worker.running}</b>
+          </a>
+        ))}
+        {workers.length > MOST && (
+          <a href="#/workers">and {workers.length - MOST} more</a>
+        )}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,131 @@
+// The tasks of a queue in one state, with filters, and acts on those that are selected or match.
+
+import { useMemo, useState } from "preact/hooks";
+import { path, query } from "../../api/client";
+import { usePages } from "../../api/pages";
+import { may } from "../../api/session";
+import type { Counts, Filter, State, TaskRow } from "../../api/types";
+import { ACTS, actsOn, type TaskAct } from "../../acts/names";
+import { Bulk } from "../../acts/Bulk";
+import { TaskActs } from "../../acts/TaskActs";
+import { refine, route } from "../../state/route";
+import { Empty, Problem, Waiting } from "../../ui/Await";
+import { More } from "../../ui/More";
+import { useSelection } from "../../ui/selection";
+import { stateName } from "../../ui/StateTag";
+import { Table } from "../../ui/Table";
+import { Tabs } from "../../ui/Tabs";
+import { count, short } from "../../text/format";
+import { columns } from "./columns";
+import { Filters } from "./Filters";
+import { filterOf, isNarrow, STATES, stateOf } from "./filter";
+
+interface Props {
+  queue: string;
+  counts: Counts;
+  totals: { success: number };
+}
+
+/** A state that nothing is kept of has no number. */
+function counted(state: State, counts: Counts, totals: { success: number }): string {
+  return short(state === "success" ? totals.success : counts[state]);
+}
+
+export function Tasks({ queue, counts, totals }: Props) {
+  const { query: asked } = route.value;
+  const state = stateOf(asked["state"]);
+  const filter = filterOf(queue, state, asked);
+  const call = `${path("queues", queue, "tasks")}${query({
+    state,
+    task: filter.task,
+    header: filter.header,
+    older_ms: filter.older_ms,
+    text: filter.text,
+    limit: 50,
+  })}`;
+  const pages = usePages<TaskRow>(call);
+  const selected = useSelection(call);
+  const shown = useMemo(() => columns(state), [state]);
+  const acts = actsOn(state);
+  return (
+    <section class="panel tasks" aria-label="Tasks">
+      <Tabs
+        label="State"
+        of={STATES.map((value) => ({
+          value,
+          text: stateName(value),
+          count: counted(value, counts, totals),
+        }))}
+        value={state}
+        choose={(value) => refine({ state: value })}
+      />
+      <div class="tools">
+        <Filters key={state} asked={asked} />
+        <MatchActs acts={acts} filter={filter} isNarrow={isNarrow(filter)} done={pages.refresh} />
+      </div>
+      {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
+      {pages.rows === undefined && pages.error === undefined && <Waiting />}
+      {pages.rows !== undefined && pages.rows.length > 0 && (
+        <Table
+          label={`${stateName(state)} tasks`}
+          columns={shown}
+          rows={pages.rows}
+          id={(row) => row.id}
+          {...(acts.length > 0 && may("operate") ? { selection: selected } : {})}
+        />
+      )}
+      {pages.rows?.length === 0 && (
+        <Empty>{pages.more ? "None so far." : `No ${state} task${isNarrow(filter) ? " matches" : ""}.`}</Empty>
+      )}
+      <More of={pages} noun="tasks" />
+      {selected.ids.length > 0 && (
+        <div class="selected" role="region" aria-label="Selection">
+          <b class="num">{count(selected.ids.length, "task")} selected</b>
+          <TaskActs
+            ids={selected.ids}
+            acts={acts}
+            done={() => {
+              selected.clear();
+              void pages.refresh();
+            }}
+          />
+          <button type="button" class="btn is-plain" onClick={selected.clear}>
+            Clear
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface MatchProps {
+  acts: TaskAct[];
+  filter: Filter;
+  isNarrow: boolean;
+  done: () => Promise<void>;
+}
+
+/** The acts on all that match, by an operation. */
+function MatchActs({ acts, filter, isNarrow, done }: MatchProps) {
+  const [act, setAct] = useState<TaskAct>();
+  const allowed = acts.filter((one) => may(ACTS[one].needs));
+  return (
+    <div class="acts">
+      {allowed.map((one) => (
+        <button key={one} type="button" class="btn" onClick={() => setAct(one)}>
+          {ACTS[one].verb} all{isNarrow ? " that match" : ""}…
+        </button>
+      ))}
+      {act && (
+        <Bulk
+          act={act}
+          filter={filter}
+          close={() => {
+            setAct(undefined);
+            void done();
+          }}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+// A question above the page. Updates are held back while it is open.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { useHold } from "../state/hold";
+import { Icon } from "./Icon";
+
+interface Props {
+  title: string;
+  close: () => void;
+  children: ComponentChildren;
+  class?: string;
+}
+
+export function Dialog({ title, close, children, class: name = "" }: Props) {
+  const id = useId();
+  const element = useRef<HTMLDialogElement>(null);
+  useHold("a dialog is open");
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class={`dialog ${name}`}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}
+    >
+      <header class="dialog-head">
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="btn is-icon is-plain" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
