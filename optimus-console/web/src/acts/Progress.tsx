@@ -5,13 +5,7 @@ import { Meter } from "../ui/Meter";
 import { StateTag } from "../ui/StateTag";
 import { Text } from "../ui/Text";
 import { duration, rate, whole } from "../text/format";
-
-/** The part of an operation that is over. */
-export function part(operation: Operation): number {
-  if (operation.state === "done") return 1;
-  const { matched, done, refused, gone } = operation;
-  return matched === 0 ? 0 : (done + refused + gone) / matched;
-}
+import { part } from "./part";
 
 export function Progress({ operation }: { operation: Operation }) {
   const { matched, done, refused, gone, left, rate_s, state } = operation;

@@ -61,6 +61,7 @@ function takeQueue(next: QueueRow): void {
 let source: EventSource | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let failures = 0;
+let openedAt: number | undefined;
 
 function close(): void {
   source?.close();
@@ -82,14 +83,21 @@ function connect(): void {
   listen(from, "queue", takeQueue);
   from.onopen = () => {
     failures = 0;
+    openedAt = Date.now();
     link.value = { state: "open" };
   };
   from.onerror = () => void retry();
 }
 
+/** A server ends a stream from time to time. One that was open this long is opened again at once. */
+const WHOLE_MS = 10_000;
+
 /** A stream doesn't tell why it failed. A call does: the reader may have to sign in again. */
 async function retry(): Promise<void> {
   close();
+  const lasted = openedAt === undefined ? 0 : Date.now() - openedAt;
+  openedAt = undefined;
+  if (lasted > WHOLE_MS) return connect();
   failures += 1;
   const wait = backoff(failures, Math.random());
   link.value = { state: "waiting", until: now.peek() + wait };

@@ -58,6 +58,7 @@ export function options(lines: Line[], look: Look): uPlot.Options {
         size: 46,
         gap: 4,
         space: 26,
+        ...(isLog ? { filter: powers, grid: { ...axis.grid, filter: powers } } : {}),
         values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : look.format(tick))),
       },
     ],
@@ -81,6 +82,11 @@ function series(line: Line): uPlot.Series {
 /** The upper end of a linear axis. An empty chart has one, too. */
 function top(most: number | null): number {
   return most === null || most <= 0 ? 1 : most * 1.1;
+}
+
+/** Keeps the powers of ten among the ticks of a logarithmic axis. */
+function powers(_: uPlot, ticks: number[]): (number | null)[] {
+  return ticks.map((tick) => (Math.abs(Math.log10(tick) % 1) < 1e-9 ? tick : null));
 }
 
 function logRange(_: uPlot, least: number | null, most: number | null): [number, number] {

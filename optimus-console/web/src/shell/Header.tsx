@@ -77,7 +77,7 @@ export function Header({ isOpen, toggle }: { isOpen: boolean; toggle: () => void
       >
         <Icon name={isOpen ? "close" : "menu"} />
       </button>
-      <a class="brand" href="#/overview">
+      <a class="brand" href="#/overview" aria-label="Optimus: overview">
         <Logo />
         <span class="brand-name">Optimus</span>
       </a>

@@ -13,6 +13,8 @@ import { FEATURES, LAST, PLACES } from "./places";
 interface Entry {
   kind: string;
   text: string;
+  /** What it is, if the text is only its name. */
+  more?: string;
   href: string;
 }
 
@@ -27,7 +29,7 @@ function useEntries(typed: string): Entry[] {
   const { hits } = useSearch(typed);
   const found = (hits?.hits ?? []).flatMap((hit) => {
     const href = inner(hit.href);
-    return href === undefined ? [] : [{ kind: hit.kind.replace("_", " "), text: hit.text || hit.id, href }];
+    return href === undefined ? [] : [{ kind: hit.kind.replace("_", " "), text: hit.id, more: hit.text, href }];
   });
   const scan = (hits?.scan ?? []).slice(0, 5).flatMap((one) => {
     const href = inner(one.href);
@@ -90,6 +92,7 @@ export function Palette() {
           >
             <span class="palette-kind">{entry.kind}</span>
             <Text value={entry.text} max={200} />
+            {entry.more && <Text value={entry.more} max={200} class="dim" />}
           </li>
         ))}
       </ul>

@@ -46,17 +46,16 @@ export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
   if (ms < 0) return "0 ms";
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${digits(ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000))} s`;
+  if (ms < 9950) return `${digits(Math.round(ms / 100) / 10)} s`;
   for (const [index, [size, unit]] of UNITS.entries()) {
-    const next = UNITS[index + 1];
-    if (ms < size || next === undefined) continue;
-    const [lower, name] = next;
-    let many = Math.floor(ms / size);
-    let rest = Math.round((ms - many * size) / lower);
-    if (rest * lower >= size) [many, rest] = [many + 1, 0];
+    const [lower, name] = UNITS[index + 1] ?? [size, unit];
+    const rounded = Math.round(ms / lower) * lower;
+    if (rounded < size) continue;
+    const many = Math.floor(rounded / size);
+    const rest = Math.round((rounded - many * size) / lower);
     return rest === 0 ? `${many} ${unit}` : `${many} ${unit} ${rest} ${name}`;
   }
-  return `${Math.round(ms / 1000)} s`;
+  return "–";
 }
 
 /** How long ago a time is: `5 s ago`, or `in 5 s`. */
@@ -67,9 +66,9 @@ export function ago(at: number | null | undefined, now: number): string {
   return span > 0 ? `${duration(coarse(span))} ago` : `in ${duration(coarse(-span))}`;
 }
 
-/** Drops the lower unit of a long span, so that a table of ages stays calm. */
+/** Drops the lower unit, so that a table of ages stays calm. */
 function coarse(ms: number): number {
-  for (const [size] of UNITS) if (ms >= size * 3) return Math.floor(ms / size) * size;
+  for (const [size] of UNITS) if (ms >= size) return Math.floor(ms / size) * size;
   return Math.floor(ms / 1000) * 1000;
 }
 

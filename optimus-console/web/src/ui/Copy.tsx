@@ -18,7 +18,13 @@ export function Copy({ text, label }: { text: string; label: string }) {
     }
   };
   return (
-    <button type="button" class="btn is-icon" aria-label={label} title={label} onClick={() => void copy()}>
+    <button
+      type="button"
+      class="btn is-icon is-plain"
+      aria-label={label}
+      title={label}
+      onClick={() => void copy()}
+    >
       <Icon name={isDone ? "check" : "copy"} />
     </button>
   );

@@ -9,9 +9,14 @@ interface Props<Row> {
   noun: string;
 }
 
+/** Whether the server looked at more than it found. */
+function isSearch<Row>({ rows, scanned }: Pages<Row>): boolean {
+  return scanned !== undefined && scanned > (rows?.length ?? 0);
+}
+
 function shown<Row>({ of, noun }: Props<Row>): string {
   const rows = of.rows?.length ?? 0;
-  if (of.scanned !== undefined && of.scanned > rows) {
+  if (isSearch(of) && of.scanned !== undefined) {
     const total = of.total === undefined ? "" : ` of ${short(of.total)}`;
     return `${whole(rows)} found, scanned ${whole(of.scanned)}${total}`;
   }
@@ -28,7 +33,7 @@ export function More<Row>(props: Props<Row>) {
       </span>
       {of.more && (
         <button type="button" class="btn" disabled={of.isLoading} onClick={() => void of.more?.()}>
-          {of.isLoading ? "Loading" : of.scanned === undefined ? "Show more" : "Go on"}
+          {of.isLoading ? "Loading" : isSearch(of) ? "Go on" : "Show more"}
         </button>
       )}
       {of.isLong && (

@@ -72,7 +72,7 @@ export function Table<Row>(props: Props<Row>) {
   const ids = rows.map(id);
   const isAll = ids.length > 0 && selection !== undefined && ids.every(selection.has);
   return (
-    <div class="scroll" role="region" aria-label={label} tabIndex={0} ref={region}>
+    <div class="scroll" role="group" aria-label={label} tabIndex={0} ref={region}>
       <table>
         <caption class="hidden">{label}</caption>
         <thead>

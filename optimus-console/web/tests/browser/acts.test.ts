@@ -90,7 +90,7 @@ test("an operation that nobody confirms is not left behind", () =>
   }));
 
 test("a viewer sees no act, an operator none that deletes", async () => {
-  const acts = "main button:has-text('Retry'), main button:has-text('Pause'), main .check";
+  const acts = "main button:has-text('Retry all'), main button:has-text('Pause'), main .check";
   await open({ role: "viewer" }, async ({ page }) => {
     await goTo(page, "#/queues/mail?state=dead");
     assert.equal(await page.locator(acts).count(), 0);

@@ -50,9 +50,9 @@ test("the palette finds what the server finds, and follows no address outside of
   open({}, async ({ page }) => {
     await page.keyboard.press("/");
     await page.keyboard.type("bill");
-    await page.waitForSelector("[role=option]:has-text('billing'), [role=option]:has-text('16 ready')");
+    await page.waitForSelector("[role=option]:has-text('billing')");
     const options = await page.locator("[role=option]").allInnerTexts();
-    assert.ok(!options.some((text) => text.includes("64 slots")), "its address is javascript:");
+    assert.ok(!options.some((text) => text.includes("node-1:411")), "its address is javascript:");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.hash.startsWith("#/queues/billing"));
     await page.keyboard.press("Control+k");
@@ -67,13 +67,12 @@ test("the focus stays on a row while rows move", () =>
     await page.keyboard.press("j");
     await page.keyboard.press("j");
     const before = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
-    const asked = page.waitForResponse((answer) => answer.url().includes("api/v1/queues?"));
+    const first = await page.locator("tbody tr a").first().innerText();
     on.store.queues.reverse();
-    await asked;
     await page.waitForFunction(
       (name) => document.querySelector("tbody tr a")?.textContent !== name,
-      await page.locator("tbody tr a").first().innerText(),
-    ).catch(() => undefined);
+      first,
+    );
     const after = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
     assert.equal(after, before);
   }));

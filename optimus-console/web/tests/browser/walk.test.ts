@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { mock, type Mock } from "../mock/server";
 import { browser, DIST, faults, goTo, type Look, overflow, settled, tab } from "./kit";
 import { routes } from "./routes";
@@ -29,6 +29,37 @@ after(async () => {
   await Promise.all(mocks.map((one) => one.close()));
 });
 
+/** The faults of a walk. Each kind is told once, with the first page that has it. */
+class Found {
+  readonly kinds = new Map<string, { text: string; times: number }>();
+
+  add(at: string, fault: string): void {
+    const kind = fault.slice(0, 24);
+    const known = this.kinds.get(kind);
+    if (known) known.times += 1;
+    else this.kinds.set(kind, { text: `${at}: ${fault}`, times: 1 });
+  }
+
+  list(): string[] {
+    return [...this.kinds.values()].map(({ text, times }) => (times > 1 ? `${text} (on ${times} pages)` : text));
+  }
+}
+
+/** What is wrong with the page that is open. */
+async function mistakes(page: Page, isHostile: boolean): Promise<string[]> {
+  const found: string[] = [];
+  const wide = await overflow(page);
+  if (wide > 0) found.push(`too wide by ${wide} px`);
+  if (await page.evaluate("window.owned !== undefined")) found.push("a script of the data ran");
+  const title = await page.title();
+  if (!title.endsWith("Optimus")) found.push(`its title is ${title}`);
+  const problem = page.locator(".banner.is-problem[role=alert]");
+  if ((await problem.count()) > 0) found.push(await problem.first().innerText());
+  const elements = isHostile ? await page.locator("main img, main script, main iframe").count() : 0;
+  if (elements > 0) found.push("data became an element");
+  return found;
+}
+
 async function walk(url: string, look: Look, isHostile: boolean): Promise<string[]> {
   const headers: Record<string, string> = TOKEN ? { authorization: `Bearer ${TOKEN}` } : {};
   const all = await routes(url, headers);
@@ -40,28 +71,17 @@ async function walk(url: string, look: Look, isHostile: boolean): Promise<string
     await page.click("text=Sign in");
   }
   await settled(page);
-  const found: string[] = [];
+  const found = new Found();
   for (const { name, href } of all) {
     await goTo(page, href);
-    const at = `${name} at ${look.width} px, ${look.dark ? "dark" : "light"}`;
-    const wide = await overflow(page);
-    if (wide > 0) found.push(`${at}: ${wide} px too wide`);
-    if ((await page.title()).includes("owned")) found.push(`${at}: a script of the data ran`);
-    if (!(await page.title()).endsWith("Optimus")) found.push(`${at}: its title is ${await page.title()}`);
-    if (await page.locator(".banner.is-problem[role=alert]").count()) {
-      found.push(`${at}: ${await page.locator(".banner.is-problem[role=alert]").first().innerText()}`);
-    }
-    if (isHostile) {
-      const images = await page.locator("main img, main script, main iframe").count();
-      if (images > 0) found.push(`${at}: data became an element`);
-    }
+    for (const fault of await mistakes(page, isHostile)) found.add(name, fault);
     // Offences are counted before axe runs, which adds its own elements.
-    found.push(...offences.splice(0).map((offence) => `${at}: ${offence}`));
-    found.push(...(await faults(page)).map((fault) => `${at}: ${fault}`));
+    for (const offence of offences.splice(0)) found.add(name, offence);
+    for (const fault of await faults(page)) found.add(name, fault);
     offences.length = 0;
   }
   await context.close();
-  return found;
+  return found.list();
 }
 
 for (const look of LOOKS) {

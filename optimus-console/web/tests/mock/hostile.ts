@@ -3,8 +3,8 @@
 const code = (...codes: number[]) => String.fromCodePoint(...codes);
 
 export const HOSTILE = [
-  `<img src=x onerror="document.title='owned'">`,
-  `"><script>document.title='owned'</script>`,
+  `<img src=x onerror="window.owned=1">`,
+  `"><script>window.owned=1</script>`,
   `${code(0x202e)}gnp.exe${code(0x202c)} after`,
   `zero${code(0x200b)}width${code(0x200d, 0xfeff)}`,
   `${"M".repeat(8192)}`,
@@ -12,10 +12,10 @@ export const HOSTILE = [
   `a${code(0x0)}b${code(0x1b)}[31mred${code(0x7)}`,
   `line one\nline two\r\n\tline three`,
   `Z${code(0x300, 0x301, 0x302, 0x303, 0x304, 0x305, 0x306, 0x307).repeat(30)}algo`,
-  `javascript:document.title='owned'`,
+  `javascript:window.owned=1`,
   `__proto__`,
   `${code(0x627, 0x644, 0x639, 0x631, 0x628, 0x64a, 0x629)} ${code(0x5e2, 0x5d1, 0x5e8)}`,
-  `{{constructor.constructor('document.title=1')()}}`,
+  `{{constructor.constructor('window.owned=1')()}}`,
   ` ${code(0x2066)}isolated${code(0x2069)} ${code(0xad)}soft `,
   `../../../etc/passwd?a=b&c#d%00%2f`,
   `'; DROP TABLE tasks; --`,

@@ -150,7 +150,11 @@ class Server {
       case "stats":
         return look.stats(unit, last, now);
       case "queues": {
-        if (second === undefined) return { rows: this.store.queues.slice(0, 100), next: null, total: this.store.queues.length };
+        if (second === undefined) {
+          const part = query.get("text") ?? "";
+          const rows = this.store.queues.filter((row) => row.queue.includes(part)).slice(0, 100);
+          return { rows, next: null, total: this.store.queues.length, scanned: null };
+        }
         if (third === "tasks") return look.tasks(this.store, known, query, now);
         if (third === "stats") return look.stats(unit, last, now, known);
         if (third === "history") return look.history(known, query, now);

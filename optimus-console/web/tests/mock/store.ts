@@ -31,6 +31,7 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
   const counts = emptyCounts();
   counts.ready = index === 0 ? 1204 : Math.floor(roll() ** 3 * 4000);
   counts.working = Math.floor(roll() * 64);
+  if (index === 0) counts.working = 64;
   counts.delayed = Math.floor(roll() * 300);
   counts.retry = Math.floor(roll() * 20);
   counts.blocked = index % 4 === 0 ? Math.floor(roll() * 40) : 0;

@@ -57,4 +57,5 @@ async function operate(page: Page): Promise<void> {
   await page.getByRole("button", { name: /^Retry .* tasks$/ }).click();
   await page.getByText("done", { exact: false }).first().waitFor();
   await page.keyboard.press("Escape");
+  await page.click("[aria-label=Dismiss]");
 }

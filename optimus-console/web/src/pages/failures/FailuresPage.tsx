@@ -61,7 +61,7 @@ function columns(ask: Ask): Column<FailureRow>[] {
       head: "Dead",
       kind: "number",
       cell: (row) => (
-        <a href={queueHref(row.queue, { state: "dead", task: row.task })}>{whole(row.dead)}</a>
+        <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>{whole(row.dead)}</a>
       ),
     },
     { name: "first", head: "First", kind: "number", wide: true, cell: (row) => <Ago at={row.first_ms} /> },

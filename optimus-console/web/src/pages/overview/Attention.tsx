@@ -30,7 +30,6 @@ const COLUMNS: Column<QueueRow>[] = [
     kind: "number",
     cell: (row) => duration(row.oldest_ms),
   },
-  { name: "drain", head: "Drains in", kind: "number", wide: true, cell: (row) => duration(row.drain_ms) },
 ];
 
 export function Attention({ rows }: { rows: QueueRow[] }) {

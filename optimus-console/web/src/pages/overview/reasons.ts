@@ -20,8 +20,8 @@ export function reasons(row: QueueRow): Reason[] {
   if ((row.oldest_ms ?? 0) > OLD_MS || (row.drain_ms ?? 0) > SLOW_MS) {
     found.push({ text: "behind", tone: "warn" });
   }
-  if (row.want_slots !== null && row.slots !== null && row.want_slots > row.slots) {
+  if (row.want_slots !== null && row.slots && row.want_slots > row.slots) {
     found.push({ text: `wants ${short(row.want_slots)} slots`, tone: "calm" });
   }
-  return found.slice(0, 3);
+  return found.slice(0, 2);
 }

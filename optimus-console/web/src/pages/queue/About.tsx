@@ -29,7 +29,7 @@ export function About({ detail }: { detail: QueueDetail }) {
             href={write(["workers"], { process: worker.id })}
             title={`${worker.running} running`}
           >
-            <Text value={worker.host} max={40} />:{worker.pid}
+            <Text value={`${worker.host}:${worker.pid}`} max={60} />
             <b class="num">{worker.running}</b>
           </a>
         ))}

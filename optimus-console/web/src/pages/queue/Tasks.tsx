@@ -15,6 +15,7 @@ import { useSelection } from "../../ui/selection";
 import { stateName } from "../../ui/StateTag";
 import { Table } from "../../ui/Table";
 import { Tabs } from "../../ui/Tabs";
+import { Text } from "../../ui/Text";
 import { count, short } from "../../text/format";
 import { columns } from "./columns";
 import { Filters } from "./Filters";
@@ -38,6 +39,7 @@ export function Tasks({ queue, counts, totals }: Props) {
   const call = `${path("queues", queue, "tasks")}${query({
     state,
     task: filter.task,
+    fingerprint: filter.fingerprint,
     header: filter.header,
     older_ms: filter.older_ms,
     text: filter.text,
@@ -59,6 +61,16 @@ export function Tasks({ queue, counts, totals }: Props) {
         value={state}
         choose={(value) => refine({ state: value })}
       />
+      {filter.fingerprint && (
+        <p class="page-filter is-inner">
+          <span class="chip">
+            failure <Text value={filter.fingerprint} max={40} class="mono" />
+          </span>
+          <button type="button" class="link" onClick={() => refine({ fingerprint: undefined })}>
+            Show all
+          </button>
+        </p>
+      )}
       <div class="tools">
         <Filters key={state} asked={asked} />
         <MatchActs acts={acts} filter={filter} isNarrow={isNarrow(filter)} done={pages.refresh} />

@@ -18,17 +18,32 @@ const CAN: Sorting["can"] = {
 
 export function QueuesPage() {
   const by = route.value.query["sort"] ?? "name";
-  const pages = usePages<QueueRow>(`queues${query({ sort: by, limit: 100 })}`);
+  const text = route.value.query["text"];
+  const pages = usePages<QueueRow>(`queues${query({ sort: by, text, limit: 100 })}`);
   const sorting = { by, can: CAN, choose: (name: string) => refine({ sort: name }) };
   return (
     <>
       <div class="page-head">
         <h1>Queues</h1>
+        <input
+          class="queue-filter"
+          type="search"
+          aria-label="Part of the name"
+          placeholder="Part of the name"
+          autocomplete="off"
+          spellcheck={false}
+          value={text ?? ""}
+          onInput={(event) => refine({ text: event.currentTarget.value })}
+        />
       </div>
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
       {pages.rows === undefined && pages.error === undefined && <Waiting />}
       {pages.rows?.length === 0 && (
-        <Empty>No queue yet. A queue appears when a task is submitted to it.</Empty>
+        <Empty>
+          {text
+            ? "No queue has this in its name."
+            : "No queue yet. A queue appears when a task is submitted to it."}
+        </Empty>
       )}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <div class="panel">

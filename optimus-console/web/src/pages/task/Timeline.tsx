@@ -27,11 +27,11 @@ export function Timeline({ rows }: { rows: TimelineRow[] }) {
           <li key={index} class={`at-${row.kind}`}>
             <span class="timeline-dot" aria-hidden="true" />
             <time class="num" title={stamp(row.at_ms)}>
-              {isNewDay && <span class="dim">{day(row.at_ms)} </span>}
               {clock(row.at_ms)}
             </time>
             <span class="timeline-what">
               <b>{NAMES[row.kind] ?? row.kind}</b>{" "}
+              {isNewDay && <span class="dim num">on {day(row.at_ms)}</span>}{" "}
               {before !== undefined && row.at_ms > before.at_ms && (
                 <span class="dim num">after {duration(row.at_ms - before.at_ms)}</span>
               )}

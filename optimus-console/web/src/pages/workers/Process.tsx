@@ -45,7 +45,7 @@ export function Process({ row, isOpen, toggle, done }: Props) {
       <header class="process-head">
         <h2>
           <button type="button" class="disclose" aria-expanded={isOpen} onClick={toggle}>
-            <Icon name={isOpen ? "down" : "right"} />
+            <Icon name={isOpen ? "open" : "right"} />
             <Text value={title} max={80} class="mono" />
           </button>
         </h2>
