@@ -15,8 +15,8 @@ export function Legend({ lines, index, format }: Props) {
         const value = line.values[index];
         return (
           <li key={line.label} class={`c-${line.colour}`}>
-            <svg viewBox="0 0 16 4" aria-hidden="true" class="legend-line">
-              <path d="M0 2h16" stroke-dasharray={line.dash?.join(" ")} />
+            <svg viewBox="0 0 12 4" aria-hidden="true" class="legend-line">
+              <path d="M0 2h12" stroke-dasharray={line.dash?.join(" ")} />
             </svg>
             {line.label}
             <b class="num">{value === null || value === undefined ? "–" : format(value)}</b>

@@ -72,6 +72,7 @@ export function Palette() {
         aria-controls="palette-list"
         aria-activedescendant={entries.length > 0 ? `entry-${chosen}` : undefined}
         placeholder="Id, business id, queue, error, host"
+        autofocus
         autocomplete="off"
         spellcheck={false}
         value={typed}

@@ -72,6 +72,7 @@ export function Reason({ value, change, hint = "For the audit, such as a ticket"
         value={value}
         maxLength={500}
         placeholder={hint}
+        autofocus
         autocomplete="off"
         onInput={(event) => change(event.currentTarget.value)}
       />

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { Overview } from "../../api/types";
 import { Meter } from "../../ui/Meter";
 import { bytes, duration, percent, rate, short, whole } from "../../text/format";
+import { plain } from "../../text/marks";
 import { Spark } from "./Spark";
 
 interface TileProps {
@@ -34,7 +35,7 @@ function Memory({ redis }: { redis: Overview["redis"] }) {
   const limit = redis.max_bytes ? `of ${bytes(redis.max_bytes)}` : "no limit set";
   return (
     <Tile
-      name={`Redis ${redis.version}`}
+      name={`Redis ${plain(redis.version)}`}
       value={redis.up ? bytes(redis.used_bytes) : "down"}
       note={redis.up ? limit : "not reached"}
       tone={!redis.up || (part ?? 0) > FULL ? "bad" : undefined}
