@@ -1,7 +1,7 @@
 // A question above the page. Updates are held back while it is open.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { useHold } from "../state/hold";
 import { Icon } from "./Icon";
 
@@ -16,7 +16,8 @@ export function Dialog({ title, close, children, class: name = "" }: Props) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   useHold("a dialog is open");
-  useEffect(() => {
+  // Before the next key arrives: what is typed at once belongs to the dialog.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
     return () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { mock, type Mock, type Options } from "../mock/server";
-import { browser, DIST, goTo, type Opened, settled, tab } from "./kit";
+import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
 
 let chromium: Browser;
 before(async () => {
@@ -66,6 +66,7 @@ test("an operation is counted, confirmed with the count, and followed to its end
     await button.waitFor();
     assert.ok(!on.store.acts.some((act) => act.path.endsWith("confirm")), "nothing has changed yet");
     assert.equal(await dialog(page).locator("tbody tr").count(), 20, "some of the tasks are shown");
+    assert.deepEqual(await faults(page), []);
     await dialog(page).getByLabel("Reason").fill("payments are up");
     await button.click();
     await dialog(page).getByText(`${matched} of ${matched} done`).waitFor();
@@ -109,6 +110,7 @@ test("a reader without a session signs in, a wrong token is told, and signing ou
   await page.fill("#token", "wrong");
   await page.keyboard.press("Enter");
   await page.waitForSelector("[role=alert]:has-text('This token is not known')");
+  assert.deepEqual(await faults(page), []);
   await page.fill("#token", "right");
   await page.keyboard.press("Enter");
   await page.waitForSelector(".tiles");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import { mock, type Mock, type Options } from "../mock/server";
-import { browser, DIST, goTo, type Opened, settled, tab } from "./kit";
+import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
 
 let chromium: Browser;
 before(async () => {
@@ -52,6 +52,7 @@ test("the palette finds what the server finds, and follows no address outside of
     await page.keyboard.type("bill");
     await page.waitForSelector("[role=option]:has-text('billing')");
     const options = await page.locator("[role=option]").allInnerTexts();
+    assert.deepEqual(await faults(page), []);
     assert.ok(!options.some((text) => text.includes("node-1:411")), "its address is javascript:");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.hash.startsWith("#/queues/billing"));
