@@ -12,7 +12,7 @@ import { Reason } from "../ui/Confirm";
 import { Text } from "../ui/Text";
 import { count, whole } from "../text/format";
 import { write } from "../state/hash";
-import { ACTS, filterWords, type TaskAct } from "./names";
+import { ACTS, allWords, filterWords, type TaskAct } from "./names";
 import { Progress } from "./Progress";
 import { Samples } from "./Samples";
 
@@ -66,7 +66,7 @@ export function Bulk({ act, filter, close }: Props) {
     close();
   };
   return (
-    <Dialog title={`${ACTS[act].verb} all that match`} close={leave} class="is-wide">
+    <Dialog title={allWords(act, true)} close={leave} class="is-wide">
       <div class="form">
         <p class="dim">
           Tasks of <Text value={filterWords(filter)} />

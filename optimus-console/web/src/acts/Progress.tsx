@@ -19,7 +19,7 @@ export function Progress({ operation }: { operation: Operation }) {
         </span>
         {refused > 0 && <span class="num">{whole(refused)} refused</span>}
         {gone > 0 && <span class="num">{whole(gone)} gone</span>}
-        {state === "running" && (
+        {state === "running" && rate_s !== null && (
           <span class="dim num">
             {rate(rate_s)}
             {rest}

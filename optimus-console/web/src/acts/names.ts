@@ -74,6 +74,12 @@ export function actOf(bulk: BulkAct): TaskAct {
   return ALL.find((act) => ACTS[act].bulk === bulk) ?? "retry";
 }
 
+/** The words for an act on all tasks, or on all that match: `Retry all`, `Run all now`. */
+export function allWords(act: TaskAct, isNarrow: boolean): string {
+  const which = isNarrow ? "all that match" : "all";
+  return act === "run_now" ? `Run ${which} now` : `${ACTS[act].verb} ${which}`;
+}
+
 /** The filter of an operation in words. */
 export function filterWords(filter: Filter): string {
   const parts = [`queue ${filter.queue}`];

@@ -22,6 +22,9 @@ export function may(act: Act): boolean {
   return rank.value >= RANK[NEEDS[act]];
 }
 
+/** Whether the reader sees every queue. */
+export const seesAll = computed(() => session.value?.queues.includes("*") ?? false);
+
 export async function loadSession(): Promise<void> {
   const found = await get<Session>("session");
   setNow(found.now_ms);

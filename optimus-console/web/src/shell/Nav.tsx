@@ -1,10 +1,11 @@
 // The menu of pages.
 
 import { overview } from "../api/events";
+import { seesAll } from "../api/session";
 import { route } from "../state/route";
 import { write } from "../state/hash";
 import { Icon } from "../ui/Icon";
-import { FEATURES, LAST, type Place, placeOf, PLACES } from "./places";
+import { offered, type Place, placeOf } from "./places";
 
 function Entry({ place }: { place: Place }) {
   const known = overview.value;
@@ -22,27 +23,16 @@ function Entry({ place }: { place: Place }) {
 }
 
 export function Nav({ isOpen, close }: { isOpen: boolean; close: () => void }) {
-  const features = overview.value?.features;
-  const used = FEATURES.filter((place) => features?.[place.page]);
+  const groups = offered(overview.value, seesAll.value).filter((group) => group.length > 0);
   return (
     <nav class={isOpen ? "nav is-open" : "nav"} aria-label="Pages" id="nav" onClick={close}>
-      <ul>
-        {PLACES.map((place) => (
-          <Entry key={place.page} place={place} />
-        ))}
-      </ul>
-      {used.length > 0 && (
-        <ul>
-          {used.map((place) => (
+      {groups.map((group) => (
+        <ul key={group[0]?.page}>
+          {group.map((place) => (
             <Entry key={place.page} place={place} />
           ))}
         </ul>
-      )}
-      <ul>
-        {LAST.map((place) => (
-          <Entry key={place.page} place={place} />
-        ))}
-      </ul>
+      ))}
     </nav>
   );
 }

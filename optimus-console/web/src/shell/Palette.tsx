@@ -8,7 +8,8 @@ import { Dialog } from "../ui/Dialog";
 import { Text } from "../ui/Text";
 import { useSearch } from "../pages/search/useSearch";
 import { overview } from "../api/events";
-import { FEATURES, LAST, PLACES } from "./places";
+import { seesAll } from "../api/session";
+import { offered } from "./places";
 
 interface Entry {
   kind: string;
@@ -19,8 +20,7 @@ interface Entry {
 }
 
 function places(typed: string): Entry[] {
-  const features = overview.value?.features;
-  const all = [...PLACES, ...FEATURES.filter((place) => features?.[place.page]), ...LAST];
+  const all = offered(overview.value, seesAll.value).flat();
   const wanted = all.filter((place) => place.text.toLowerCase().includes(typed.toLowerCase()));
   return wanted.map((place) => ({ kind: "page", text: place.text, href: write([place.page]) }));
 }

@@ -8,6 +8,8 @@ export interface Place {
   page: string;
   text: string;
   icon: IconName;
+  /** Not for a reader who sees only some queues: the page is about all of them. */
+  isWhole?: boolean;
   /** A number beside the name. */
   count?: (overview: Overview) => string | undefined;
 }
@@ -40,15 +42,22 @@ export const FEATURES: (Place & { page: Feature })[] = [
   { page: "limits", text: "Limits", icon: "limits" },
   { page: "schedules", text: "Schedules", icon: "schedules" },
   { page: "groups", text: "Groups", icon: "groups" },
-  { page: "shards", text: "Shards", icon: "shards" },
-  { page: "sources", text: "Sources", icon: "sources" },
-  { page: "dispensers", text: "Dispensers", icon: "dispensers" },
+  { page: "shards", text: "Shards", icon: "shards", isWhole: true },
+  { page: "sources", text: "Sources", icon: "sources", isWhole: true },
+  { page: "dispensers", text: "Dispensers", icon: "dispensers", isWhole: true },
 ];
 
 export const LAST: Place[] = [
-  { page: "audit", text: "Audit", icon: "audit" },
+  { page: "audit", text: "Audit", icon: "audit", isWhole: true },
   { page: "redis", text: "Redis", icon: "redis" },
 ];
+
+/** Returns those pages that the reader may see, of the features that are in use. */
+export function offered(of: Overview | undefined, seesAll: boolean): [Place[], Place[], Place[]] {
+  const seen = (place: Place) => seesAll || !place.isWhole;
+  const used = FEATURES.filter((place) => of?.features[place.page]);
+  return [PLACES, used.filter(seen), LAST.filter(seen)];
+}
 
 /** Returns the page that a route belongs to. */
 export function placeOf(part: string | undefined): string {

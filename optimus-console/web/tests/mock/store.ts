@@ -90,13 +90,22 @@ export interface Store {
   acts: { path: string; body: Record<string, unknown> }[];
 }
 
+function finished(now: number): Operation {
+  return {
+    id: "op0", act: "requeue", filter: { queue: "billing", state: "dead", task: "charge_card" }, state: "done",
+    who: "bo", reason: "payments are up again", matched: 1204, done: 1201, refused: 2, gone: 1, left: 0,
+    rate_s: null, created_ms: now - 5_400_000, updated_ms: now - 5_300_000, samples: [], by_task: [],
+    text: "1,201 requeued, 2 refused (biz id held), 1 gone",
+  };
+}
+
 export function store(now: number, many: number): Store {
   const names = [...NAMES];
   for (let index = names.length; index < many; index += 1) names.push(`tenant-${index}`);
   return {
     queues: names.slice(0, many).map((name, index) => queueRow(name, index, now)),
     gone: new Set(),
-    operations: [],
+    operations: [finished(now)],
     audit: [
       {
         id: "3-0", at_ms: now - 840_000, who: "ann", act: "pause", target: "reports",

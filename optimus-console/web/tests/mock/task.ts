@@ -11,7 +11,7 @@ function ended(state: State): boolean {
 
 export function task(queue: string, uuid: string, now: number): TaskDetail {
   const last = uuid.charCodeAt(uuid.length - 1) % 3;
-  const state: State = uuid.startsWith("dead") ? "dead" : last === 0 ? "retry" : "working";
+  const state: State = uuid.startsWith("dead") ? "dead" : uuid.startsWith("019aad81") ? "working" : last === 0 ? "retry" : "working";
   const error = (attempt: number) => ({
     at_ms: now - 300_000 + attempt * 60_000,
     attempt,

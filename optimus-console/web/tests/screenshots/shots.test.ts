@@ -1,6 +1,8 @@
 // Writes a picture of each page. `SCREENSHOTS` is the folder; without it, docs/console. With
 // `CONSOLE_URL` the pictures are of that server. `SCREENSHOTS_ALL` adds dark and narrow ones.
 
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdir, stat } from "node:fs/promises";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
@@ -13,6 +15,7 @@ const FOLDER = process.env["SCREENSHOTS"] ?? DOCS;
 const isAll = process.env["SCREENSHOTS_ALL"] !== undefined;
 /** The pages that the documents show. */
 const SHOWN = /^(overview|queues|queue-dead|queue-statistics|task-working|failures|workers|search|operations|audit|redis|schedules)$/;
+const MOST_BYTES = 1_500_000;
 const NOW = Date.UTC(2026, 10, 27, 14, 5, 0);
 
 const ALL: Look[] = [
@@ -41,10 +44,13 @@ test("pictures of the pages", async () => {
       const suffix = isAll ? `-${look.width}-${look.dark ? "dark" : "light"}` : "";
       const path = `${FOLDER}/${name}${suffix}.png`;
       await page.screenshot({ path, fullPage: isAll && look.width === 390 });
+      // Without this program the pictures are whole, and larger.
+      spawnSync("pngquant", ["--force", "--skip-if-larger", "--strip", "--output", path, "64", path]);
       bytes += (await stat(path)).size;
     }
     await context.close();
   }
+  if (!isAll) assert.ok(bytes < MOST_BYTES, `${bytes} bytes are too many for the repository`);
   console.log(`${(bytes / 1000).toFixed(0)} kB in ${FOLDER}`);
   await chromium.close();
   await own?.close();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backoff } from "../../src/api/backoff";
-import { actsOn, filterWords } from "../../src/acts/names";
+import { actsOn, allWords, filterWords } from "../../src/acts/names";
 import { part } from "../../src/acts/part";
 import type { Operation, QueueRow } from "../../src/api/types";
 import { reasons } from "../../src/pages/overview/reasons";
@@ -11,6 +11,10 @@ test("each state offers the acts that apply to it", () => {
   assert.deepEqual(actsOn("working"), ["cancel"]);
   assert.deepEqual(actsOn("retry"), ["run_now", "cancel"]);
   assert.deepEqual(actsOn("success"), []);
+});
+
+test("an act on all has its words", () => {
+  assert.deepEqual(["Retry all", "Run all that match now"], [allWords("retry", false), allWords("run_now", true)]);
 });
 
 test("a filter is told in words", () => {

@@ -5,7 +5,7 @@ import { path, query } from "../../api/client";
 import { usePages } from "../../api/pages";
 import { may } from "../../api/session";
 import type { Counts, Filter, State, TaskRow } from "../../api/types";
-import { ACTS, actsOn, type TaskAct } from "../../acts/names";
+import { ACTS, actsOn, allWords, type TaskAct } from "../../acts/names";
 import { Bulk } from "../../acts/Bulk";
 import { TaskActs } from "../../acts/TaskActs";
 import { refine, route } from "../../state/route";
@@ -125,7 +125,7 @@ function MatchActs({ acts, filter, isNarrow, done }: MatchProps) {
     <div class="acts">
       {allowed.map((one) => (
         <button key={one} type="button" class="btn" onClick={() => setAct(one)}>
-          {ACTS[one].verb} all{isNarrow ? " that match" : ""}…
+          {allWords(one, isNarrow)}…
         </button>
       ))}
       {act && (
