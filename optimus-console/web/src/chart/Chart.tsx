@@ -56,7 +56,7 @@ export function Chart({ title, times, lines, format, when, scale = "linear" }: P
 
   useEffect(() => {
     chart.current?.setData(latest.current as uPlot.AlignedData);
-  });
+  }, [times, lines]);
 
   const index = at ?? times.length - 1;
   return (

@@ -12,6 +12,14 @@ before(async () => {
 });
 after(() => chromium.close());
 
+/** Waits until something is so. The runner ends a test that waits too long. */
+async function eventually(is: () => boolean): Promise<void> {
+  for (let tries = 0; !is(); tries += 1) {
+    assert.ok(tries < 1000, "it has not become so within 10 s");
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
 async function open(options: Partial<Options>, look: (opened: Opened, on: Mock) => Promise<void>) {
   const on = await mock({ dist: DIST, ...options });
   const opened = await tab(chromium, on.url);
@@ -88,6 +96,22 @@ test("a lost stream is told, and is opened again when the server is back", () =>
     on.refuseStreams(false);
     await page.waitForSelector(".live.is-live");
     await page.waitForSelector(".banner", { state: "detached" });
+  }));
+
+test("a page has one stream, and none while nobody sees it", () =>
+  open({}, async ({ page }, on) => {
+    for (const href of ["#/queues", "#/queues/mail", "#/queues/billing", "#/workers"]) await goTo(page, href);
+    await page.waitForSelector(".live.is-live:has-text('Live')");
+    await eventually(() => on.streams() === 1);
+    const hide = (is: boolean) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, is);
+    await hide(true);
+    await eventually(() => on.streams() === 0);
+    await hide(false);
+    await eventually(() => on.streams() === 1);
   }));
 
 test("filters are part of the address, and go on scanning when asked", () =>

@@ -38,6 +38,8 @@ export interface Mock {
   store: Store;
   /** Ends all streams, as a restart of the server does. */
   dropStreams: () => void;
+  /** How many streams are open. */
+  streams: () => number;
   refuseStreams: (refuse: boolean) => void;
   close: () => Promise<void>;
 }
@@ -194,6 +196,7 @@ export async function mock(options: Options): Promise<Mock> {
     url: `http://127.0.0.1:${port}${server.mount}`,
     store: server.store,
     dropStreams: () => server.streams.forEach((stream) => stream.end()),
+    streams: () => server.streams.size,
     refuseStreams: (refuse) => {
       server.refusesStreams = refuse;
     },

@@ -45,6 +45,12 @@ function Memory({ redis }: { redis: Overview["redis"] }) {
   );
 }
 
+/** How much time the small lines show. */
+function span(series: Overview["series"]): string | undefined {
+  const [first, last] = [series[0], series.at(-1)];
+  return first && last && last !== first ? `line: ${duration(last.at_ms - first.at_ms)}` : undefined;
+}
+
 export function Numbers({ data }: { data: Overview }) {
   const { rates, counts, slots, series } = data;
   const failing = rates.dead_s + rates.retry_s;
@@ -52,7 +58,7 @@ export function Numbers({ data }: { data: Overview }) {
   const busy = slots.allowed > 0 ? slots.busy / slots.allowed : 0;
   return (
     <dl class="tiles">
-      <Tile name="Succeeded" value={rate(rates.success_s)} note="last 10 min">
+      <Tile name="Succeeded" value={rate(rates.success_s)} note={span(series)}>
         <Spark label="Succeeded" values={series.map((row) => row.success)} colour="success" />
       </Tile>
       <Tile

@@ -70,7 +70,7 @@ export function QueuePage({ queue }: { queue: string }) {
               value={view}
               choose={(value) => refine({ view: value })}
             />
-            {view === "tasks" && <Tasks queue={queue} counts={row.counts} totals={row.totals} />}
+            {view === "tasks" && <Tasks queue={queue} counts={row.counts} />}
             {view === "statistics" && (
               <>
                 <StatsCharts call={path("queues", queue, "stats")} title="Statistics" />

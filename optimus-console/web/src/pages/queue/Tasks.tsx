@@ -24,15 +24,21 @@ import { filterOf, isNarrow, STATES, stateOf } from "./filter";
 interface Props {
   queue: string;
   counts: Counts;
-  totals: { success: number };
 }
 
-/** A state that nothing is kept of has no number. */
-function counted(state: State, counts: Counts, totals: { success: number }): string {
-  return short(state === "success" ? totals.success : counts[state]);
+/** What succeeded is counted, but few queues keep the tasks. So that tab has no number. */
+function counted(state: State, counts: Counts): string | undefined {
+  return state === "success" ? undefined : short(counts[state]);
 }
 
-export function Tasks({ queue, counts, totals }: Props) {
+const KEPT = "None is kept. The history has what succeeded, if the queue keeps one.";
+
+function absent(state: State, isNarrow: boolean): string {
+  if (isNarrow) return `No ${state} task matches.`;
+  return state === "success" ? KEPT : `No ${state} task.`;
+}
+
+export function Tasks({ queue, counts }: Props) {
   const { query: asked } = route.value;
   const state = stateOf(asked["state"]);
   const filter = filterOf(queue, state, asked);
@@ -56,7 +62,7 @@ export function Tasks({ queue, counts, totals }: Props) {
         of={STATES.map((value) => ({
           value,
           text: stateName(value),
-          count: counted(value, counts, totals),
+          count: counted(value, counts),
         }))}
         value={state}
         choose={(value) => refine({ state: value })}
@@ -87,7 +93,7 @@ export function Tasks({ queue, counts, totals }: Props) {
         />
       )}
       {pages.rows?.length === 0 && (
-        <Empty>{pages.more ? "None so far." : `No ${state} task${isNarrow(filter) ? " matches" : ""}.`}</Empty>
+        <Empty>{pages.more ? "None so far." : absent(state, isNarrow(filter))}</Empty>
       )}
       <More of={pages} noun="tasks" />
       {selected.ids.length > 0 && (
