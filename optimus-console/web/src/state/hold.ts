@@ -12,7 +12,9 @@ document.addEventListener("visibilitychange", () => {
 });
 
 /** The reason why updates are held back, or nothing. */
-export const held = computed<string | undefined>(() => (hidden.value ? "hidden" : holds.value[0]));
+export const held = computed<string | undefined>(() =>
+  hidden.value ? "the tab is hidden" : holds.value[0],
+);
 
 /** Whether nobody sees the page. */
 export const isHidden = hidden;

@@ -74,10 +74,10 @@ test("the focus stays on a row while rows move", () =>
   open({}, async ({ page }, on) => {
     await goTo(page, "#/queues?sort=ready");
     await page.keyboard.press("j");
-    await page.keyboard.press("j");
     const before = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
     const first = await page.locator("tbody tr a").first().innerText();
-    on.store.queues.reverse();
+    const { queues } = on.store;
+    queues.push(...queues.splice(0, 1));
     await page.waitForFunction(
       (name) => document.querySelector("tbody tr a")?.textContent !== name,
       first,
@@ -109,6 +109,7 @@ test("a page has one stream, and none while nobody sees it", () =>
         document.dispatchEvent(new Event("visibilitychange"));
       }, is);
     await hide(true);
+    await page.waitForSelector(".live:has-text('the tab is hidden')");
     await eventually(() => on.streams() === 0);
     await hide(false);
     await eventually(() => on.streams() === 1);
