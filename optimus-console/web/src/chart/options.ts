@@ -73,10 +73,19 @@ function series(line: Line): uPlot.Series {
     label: line.label,
     stroke,
     width: 1.5,
-    points: { show: false },
+    points: { show: true, size: 5, width: 0, fill: stroke, filter: alone },
     ...(line.dash ? { dash: line.dash } : {}),
     ...(line.fill ? { fill: css(`${line.colour}-soft`) } : {}),
   };
+}
+
+/** The points that no line leads to. They would not be seen otherwise. */
+function alone(chart: uPlot, index: number): number[] {
+  const values = chart.data[index] ?? [];
+  const isAbsent = (at: number) => values[at] === null || values[at] === undefined;
+  return Array.from(values.keys()).filter(
+    (at) => !isAbsent(at) && isAbsent(at - 1) && isAbsent(at + 1),
+  );
 }
 
 /** The upper end of a linear axis. An empty chart has one, too. */

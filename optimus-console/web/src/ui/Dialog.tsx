@@ -19,8 +19,11 @@ export function Dialog({ title, close, children, class: name = "" }: Props) {
   // Before the next key arrives: what is typed at once belongs to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement;
-    element.current?.showModal();
+    const dialog = element.current;
+    dialog?.showModal();
     return () => {
+      // Nothing behind an open dialog can have the focus.
+      dialog?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);

@@ -48,7 +48,7 @@ function Memory({ redis }: { redis: Overview["redis"] }) {
 /** How much time the small lines show. */
 function span(series: Overview["series"]): string | undefined {
   const [first, last] = [series[0], series.at(-1)];
-  return first && last && last !== first ? `line: ${duration(last.at_ms - first.at_ms)}` : undefined;
+  return first && last && last !== first ? `last ${duration(last.at_ms - first.at_ms)}` : undefined;
 }
 
 export function Numbers({ data }: { data: Overview }) {

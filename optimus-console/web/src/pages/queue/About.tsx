@@ -2,6 +2,7 @@
 
 import type { QueueDetail } from "../../api/types";
 import { write } from "../../state/hash";
+import { Reasons } from "../../ui/Reasons";
 import { Text } from "../../ui/Text";
 
 const MOST = 24;
@@ -10,15 +11,7 @@ export function About({ detail }: { detail: QueueDetail }) {
   const { explain, workers } = detail;
   return (
     <div class="about">
-      {explain.length > 0 && (
-        <ul class="explain" aria-label="What holds the queue">
-          {explain.map((line) => (
-            <li key={line}>
-              <Text value={line} max={500} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {explain.length > 0 && <Reasons lines={explain} class="explain" />}
       <p class="served">
         <span class="dim">Served by</span>{" "}
         {workers.length === 0 && <span class="is-bad">no process</span>}

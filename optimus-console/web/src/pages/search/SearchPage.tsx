@@ -4,7 +4,7 @@
 import type { Hits } from "../../api/types";
 import { inner } from "../../state/hash";
 import { refine, route } from "../../state/route";
-import { Empty, Problem } from "../../ui/Await";
+import { Empty, Problem, Waiting } from "../../ui/Await";
 import { Panel } from "../../ui/Panel";
 import { type Column, Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
@@ -71,6 +71,7 @@ export function SearchPage() {
           fingerprint, and workers by their host.
         </Empty>
       )}
+      {typed !== "" && hits === undefined && error === undefined && <Waiting />}
       {hits !== undefined && typed !== "" && (
         <>
           {hits.hits.length === 0 ? (

@@ -6,7 +6,7 @@ import type { Hits } from "../../api/types";
 
 const PAUSE_MS = 180;
 
-export function useSearch(typed: string): { hits: Hits | undefined; error: unknown } {
+export function useSearch(typed: string): { hits?: Hits | undefined; error?: unknown } {
   const [found, setFound] = useState<{ q: string; hits?: Hits; error?: unknown }>();
   useEffect(() => {
     if (typed === "") return;
@@ -25,5 +25,5 @@ export function useSearch(typed: string): { hits: Hits | undefined; error: unkno
     };
   }, [typed]);
   // The last answer stays while the next one is awaited.
-  return typed === "" ? { hits: undefined, error: undefined } : { hits: found?.hits, error: found?.error };
+  return typed === "" ? {} : { hits: found?.hits, error: found?.error };
 }

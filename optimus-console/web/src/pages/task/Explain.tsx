@@ -1,7 +1,7 @@
 // The answer to "why isn't it running?".
 
 import { Icon } from "../../ui/Icon";
-import { Text } from "../../ui/Text";
+import { Reasons } from "../../ui/Reasons";
 
 export function Explain({ lines }: { lines: string[] | null }) {
   if (!lines || lines.length === 0) return null;
@@ -10,13 +10,7 @@ export function Explain({ lines }: { lines: string[] | null }) {
       <h2>
         <Icon name="info" /> Why it is where it is
       </h2>
-      <ul>
-        {lines.map((line) => (
-          <li key={line}>
-            <Text value={line} max={500} />
-          </li>
-        ))}
-      </ul>
+      <Reasons lines={lines} />
     </section>
   );
 }

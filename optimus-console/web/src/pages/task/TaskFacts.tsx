@@ -27,7 +27,7 @@ function facts(task: TaskDetail): [string, ComponentChildren][] {
     ["Misfits", task.misfits, task.misfits || null],
     ["Business id", <Text value={task.biz_id} class="mono" />, task.biz_id],
     ["Lane", <Text value={task.lane} />, task.lane],
-    ["Priority", task.priority, task.priority],
+    ["Priority", task.priority, task.priority || null],
   ];
   // A row whose third part is given and absent is left out.
   const known = rows.filter((row) => row.length < 3 || (row[2] !== null && row[2] !== undefined));
