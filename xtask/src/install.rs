@@ -47,6 +47,7 @@ struct Manager {
     postgres: &'static str,
     mariadb: &'static str,
     redis: &'static str,
+    chromium: &'static str,
     faketime: &'static str,
     pip: &'static str,
     as_root: bool,
@@ -59,6 +60,7 @@ const MANAGERS: [Manager; 4] = [
         postgres: "postgresql",
         mariadb: "mariadb-server-core mariadb-client-core",
         redis: "redis-server",
+        chromium: "chromium",
         faketime: APT_FAKETIME,
         pip: APT_PIP,
         as_root: true,
@@ -69,6 +71,7 @@ const MANAGERS: [Manager; 4] = [
         postgres: "postgresql-server",
         mariadb: "mariadb-server",
         redis: "redis",
+        chromium: "chromium",
         faketime: "dnf install -y libfaketime",
         pip: "dnf install -y python3-pip",
         as_root: true,
@@ -79,6 +82,7 @@ const MANAGERS: [Manager; 4] = [
         postgres: "postgresql",
         mariadb: "mariadb",
         redis: "redis",
+        chromium: "chromium",
         faketime: "apk add libfaketime",
         pip: "apk add py3-pip",
         as_root: true,
@@ -89,6 +93,7 @@ const MANAGERS: [Manager; 4] = [
         postgres: "postgresql",
         mariadb: "mariadb",
         redis: "redis",
+        chromium: "chromium",
         faketime: "brew install libfaketime",
         pip: "brew install python",
         as_root: false,
@@ -120,6 +125,15 @@ pub(crate) fn postgres() -> anyhow::Result<()> {
 /// The same as for [`redis_server`].
 pub(crate) fn mariadb() -> anyhow::Result<()> {
     install("MariaDB", |manager| (manager.server, manager.mariadb))
+}
+
+/// Installs Chromium, in which the pages of the console are tested.
+///
+/// # Errors
+///
+/// The same as for [`redis_server`].
+pub(crate) fn chromium() -> anyhow::Result<()> {
+    install("Chromium", |manager| (manager.server, manager.chromium))
 }
 
 /// Installs libfaketime, which changes the clock of a process.

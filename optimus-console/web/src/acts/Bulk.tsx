@@ -1,0 +1,150 @@
+// An operation over all tasks that match a filter. It is counted first; nothing changes before the
+// reader has seen how many tasks there are and which.
+
+import { useEffect, useState } from "preact/hooks";
+import { operations, takeOperation } from "../api/events";
+import { get, path, post, words } from "../api/client";
+import type { Filter, Operation } from "../api/types";
+import { say } from "../state/notes";
+import { Dialog } from "../ui/Dialog";
+import { Problem, Waiting } from "../ui/Await";
+import { Reason } from "../ui/Confirm";
+import { Text } from "../ui/Text";
+import { count, whole } from "../text/format";
+import { write } from "../state/hash";
+import { ACTS, allWords, filterWords, type TaskAct } from "./names";
+import { Progress } from "./Progress";
+import { Samples } from "./Samples";
+
+const EVERY_MS = 700;
+const isOver = (state: string) => ["done", "cancelled", "failed"].includes(state);
+
+interface Props {
+  act: TaskAct;
+  filter: Filter;
+  close: () => void;
+}
+
+/** Starts the count, and follows the operation until it ends. */
+function useOperation(act: TaskAct, filter: Filter) {
+  const [id, setId] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    let isLeft = false;
+    post<Operation>("operations", { act: ACTS[act].bulk, filter }).then((started) => {
+      takeOperation(started);
+      if (isLeft) void abandon(started.id);
+      else setId(started.id);
+    }, setError);
+    return () => {
+      isLeft = true;
+    };
+  }, []);
+  const operation = id === undefined ? undefined : operations.value[id];
+  const mayChange = operation && !isOver(operation.state) && operation.state !== "counted";
+  useEffect(() => {
+    if (id === undefined || !mayChange) return;
+    const timer = setInterval(() => {
+      get<Operation>(path("operations", id)).then(takeOperation, setError);
+    }, EVERY_MS);
+    return () => clearInterval(timer);
+  }, [id, mayChange]);
+  return { operation, error };
+}
+
+async function abandon(id: string): Promise<void> {
+  await post<Operation | undefined>(`${path("operations", id)}/cancel`).catch(() => undefined);
+}
+
+export function Bulk({ act, filter, close }: Props) {
+  const { operation, error } = useOperation(act, filter);
+  const leave = () => {
+    // A counted operation that nobody confirms is not left behind.
+    if (operation && (operation.state === "counted" || operation.state === "counting")) {
+      void abandon(operation.id);
+    }
+    close();
+  };
+  return (
+    <Dialog title={allWords(act, true)} close={leave} class="is-wide">
+      <div class="form">
+        <p class="dim">
+          Tasks of <Text value={filterWords(filter)} />
+        </p>
+        {error !== undefined && <Problem error={error} />}
+        {operation === undefined && error === undefined && <Waiting />}
+        {operation && <Stage act={act} operation={operation} leave={leave} />}
+      </div>
+    </Dialog>
+  );
+}
+
+function Stage({ act, operation, leave }: { act: TaskAct; operation: Operation; leave: () => void }) {
+  if (operation.state === "counting") {
+    return (
+      <p role="status" class="big-count">
+        Counting: {whole(operation.matched)} so far
+      </p>
+    );
+  }
+  if (operation.state === "counted") {
+    return <Question act={act} operation={operation} leave={leave} />;
+  }
+  return (
+    <>
+      <Progress operation={operation} />
+      <footer class="dialog-foot">
+        <a class="btn" href={write(["operations"])} onClick={leave}>
+          All operations
+        </a>
+        <button type="button" class="btn is-main" onClick={leave}>
+          {isOver(operation.state) ? "Close" : "Leave it running"}
+        </button>
+      </footer>
+    </>
+  );
+}
+
+function Question({ act, operation, leave }: { act: TaskAct; operation: Operation; leave: () => void }) {
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  const { matched, id } = operation;
+  const confirm = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const body = { expect: matched, reason: reason.trim() || undefined };
+      takeOperation(await post<Operation>(`${path("operations", id)}/confirm`, body));
+      say(`The operation over ${count(matched, "task")} runs.`);
+    } catch (problem) {
+      setError(words(problem));
+      setBusy(false);
+    }
+  };
+  return (
+    <form onSubmit={(event) => void confirm(event)}>
+      <p class="big-count" role="status">
+        <b class="num">{whole(matched)}</b> {matched === 1 ? "task matches" : "tasks match"}
+      </p>
+      {matched > 0 && <p>{ACTS[act].means}</p>}
+      <Samples operation={operation} />
+      {matched > 0 && <Reason value={reason} change={setReason} />}
+      {error !== undefined && (
+        <p class="form-error" role="alert">
+          {error}
+        </p>
+      )}
+      <footer class="dialog-foot">
+        <button type="button" class="btn" onClick={leave}>
+          Back
+        </button>
+        {matched > 0 && (
+          <button class={`btn ${ACTS[act].danger ? "is-danger" : "is-main"}`} disabled={isBusy}>
+            {ACTS[act].verb} {count(matched, "task")}
+          </button>
+        )}
+      </footer>
+    </form>
+  );
+}

@@ -1,0 +1,71 @@
+// Keeps an answer of the server fresh while it is shown.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get } from "./client";
+import { held } from "../state/hold";
+
+export interface Resource<Answer> {
+  /** The last answer. It stays while the next one is awaited, and if that one fails. */
+  data: Answer | undefined;
+  error: unknown;
+  /** Asks again at once. */
+  refresh: () => Promise<void>;
+}
+
+/** How often a page asks again, in milliseconds. */
+export const EVERY_MS = 5000;
+
+/**
+ * Asks for an answer now and after each interval, except while updates are held back. Without a
+ * call it does nothing.
+ */
+export function useResource<Answer>(
+  call: string | undefined,
+  every: number | undefined = EVERY_MS,
+): Resource<Answer> {
+  const [answer, setAnswer] = useState<{ call: string; data?: Answer; error?: unknown }>();
+  const open = useRef<AbortController | undefined>(undefined);
+
+  const refresh = useCallback(async () => {
+    open.current?.abort();
+    if (call === undefined) return;
+    const own = new AbortController();
+    open.current = own;
+    try {
+      const data = await get<Answer>(call, own.signal);
+      if (!own.signal.aborted) setAnswer({ call, data });
+    } catch (error) {
+      if (own.signal.aborted) return;
+      setAnswer((last) => ({ ...(last?.call === call ? last : { call }), error }));
+    } finally {
+      if (open.current === own) open.current = undefined;
+    }
+  }, [call]);
+
+  useEffect(() => {
+    void refresh();
+    return () => open.current?.abort();
+  }, [refresh]);
+
+  useEffect(() => {
+    if (every === undefined) return;
+    // A slow answer is not asked for twice.
+    const tick = () => {
+      if (held.peek() === undefined && open.current === undefined) void refresh();
+    };
+    const timer = setInterval(tick, every);
+    // What was held back comes at once when the hold ends.
+    let was = held.peek();
+    const stop = held.subscribe((is) => {
+      if (was !== undefined && is === undefined) tick();
+      was = is;
+    });
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
+  }, [refresh, every]);
+
+  const current = answer?.call === call ? answer : undefined;
+  return { data: current?.data, error: current?.error, refresh };
+}

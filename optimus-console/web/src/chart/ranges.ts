@@ -1,0 +1,35 @@
+// The spans of time that charts show.
+
+import type { StatsRow, Unit } from "../api/types";
+import { clock, day } from "../text/format";
+
+export type RangeName = "1h" | "24h" | "14d" | "180d";
+
+interface Range {
+  unit: Unit;
+  last: number;
+  /** The length of a row in seconds. */
+  seconds: number;
+}
+
+export const RANGES: Record<RangeName, Range> = {
+  "1h": { unit: "minute", last: 60, seconds: 60 },
+  "24h": { unit: "hour", last: 24, seconds: 3600 },
+  "14d": { unit: "hour", last: 336, seconds: 3600 },
+  "180d": { unit: "day", last: 180, seconds: 86_400 },
+};
+
+export function rangeOf(name: string | undefined): RangeName {
+  return name !== undefined && name in RANGES ? (name as RangeName) : "1h";
+}
+
+/** The words for a row's time. */
+export function when(name: RangeName): (at: number) => string {
+  if (name === "1h") return (at) => clock(at).slice(0, 5);
+  return name === "180d" ? day : (at) => `${day(at)} ${clock(at).slice(0, 5)}`;
+}
+
+/** The rates of a column of counts, in tasks a second. */
+export function rates(rows: StatsRow[], of: keyof StatsRow, seconds: number): number[] {
+  return rows.map((row) => Number(row[of] ?? 0) / seconds);
+}

@@ -1,0 +1,136 @@
+// The dead tasks in groups of the same failure. A group is retried or deleted by an operation.
+
+import { useState } from "preact/hooks";
+import { useResource } from "../../api/resource";
+import { may } from "../../api/session";
+import type { FailureRow, Failures } from "../../api/types";
+import { ACTS, type TaskAct } from "../../acts/names";
+import { Bulk } from "../../acts/Bulk";
+import { queueHref } from "../../state/hash";
+import { refine, route } from "../../state/route";
+import { count, short, whole } from "../../text/format";
+import { Ago } from "../../ui/Ago";
+import { Await, Empty } from "../../ui/Await";
+import { type Column, Table } from "../../ui/Table";
+import { QueueLink, TaskLink } from "../../ui/TaskLink";
+import { Text } from "../../ui/Text";
+
+type Ask = (act: TaskAct, row: FailureRow) => void;
+
+function Acts({ row, ask }: { row: FailureRow; ask: Ask }) {
+  const allowed = (["retry", "delete"] as const).filter((act) => may(ACTS[act].needs));
+  return (
+    <span class="row-acts">
+      {allowed.map((act) => (
+        <button key={act} type="button" class="btn is-small" onClick={() => ask(act, row)}>
+          {ACTS[act].verb} {short(row.dead)}…
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function columns(ask: Ask): Column<FailureRow>[] {
+  return [
+    {
+      name: "failure",
+      head: "Failure",
+      grow: true,
+      cell: (row) => (
+        <span class="two-lines">
+          <span class="failure">
+            <span class="tag is-bad">
+              <Text value={row.reason} max={40} />
+            </span>
+            <Text value={row.outline || row.message} max={240} />
+          </span>
+          <span class="dim">
+            <QueueLink queue={row.queue} /> · <Text value={row.task} max={80} />
+            {row.sample !== null && (
+              <>
+                {" "}
+                · sample <TaskLink id={row.sample} />
+              </>
+            )}
+          </span>
+        </span>
+      ),
+    },
+    {
+      name: "dead",
+      head: "Dead",
+      kind: "number",
+      cell: (row) => (
+        <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>{whole(row.dead)}</a>
+      ),
+    },
+    { name: "first", head: "First", kind: "number", wide: true, cell: (row) => <Ago at={row.first_ms} /> },
+    { name: "last", head: "Last", kind: "number", cell: (row) => <Ago at={row.last_ms} /> },
+    { name: "acts", head: "", cell: (row) => <Acts row={row} ask={ask} /> },
+  ];
+}
+
+function Covered({ data }: { data: Failures }) {
+  return (
+    <p class="more num" role="status">
+      {count(data.rows.length, "failure")} in {count(data.queues, "queue")}
+      {data.left_out > 0 && `, ${whole(data.left_out)} further queues not looked at`}
+    </p>
+  );
+}
+
+export function FailuresPage() {
+  const failures = useResource<Failures>("failures?limit=200");
+  const [asked, setAsked] = useState<{ act: TaskAct; row: FailureRow }>();
+  const only = route.value.query["fingerprint"];
+  return (
+    <>
+      <div class="page-head">
+        <h1>Failures</h1>
+        <p class="dim">Dead tasks, grouped by what went wrong.</p>
+      </div>
+      {only !== undefined && (
+        <p class="page-filter">
+          <span class="chip">
+            fingerprint <Text value={only} max={40} class="mono" />
+          </span>
+          <button type="button" class="link" onClick={() => refine({ fingerprint: undefined })}>
+            Show all
+          </button>
+        </p>
+      )}
+      <Await of={failures}>
+        {(data) => {
+          const rows = only ? data.rows.filter((row) => row.fingerprint === only) : data.rows;
+          if (rows.length === 0) return <Empty>{only ? "No dead task has this failure." : "None. No task is dead."}</Empty>;
+          return (
+            <div class="panel">
+              <Table
+                label="Failures"
+                columns={columns((act, row) => setAsked({ act, row }))}
+                rows={rows}
+                id={(row) => `${row.queue} ${row.task} ${row.fingerprint}`}
+              />
+              <Covered data={data} />
+            </div>
+          );
+        }}
+      </Await>
+      {asked && (
+        <Bulk
+          act={asked.act}
+          filter={{
+            queue: asked.row.queue,
+            state: "dead",
+            task: asked.row.task,
+            fingerprint: asked.row.fingerprint,
+          }}
+          close={() => {
+            setAsked(undefined);
+            void failures.refresh();
+          }}
+        />
+      )}
+    </>
+  );
+}

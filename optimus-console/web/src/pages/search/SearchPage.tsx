@@ -1,0 +1,89 @@
+// Finds a task by its id or business id, a queue, a failure or a worker; offers to scan queues for
+// any other text.
+
+import type { Hits } from "../../api/types";
+import { inner } from "../../state/hash";
+import { refine, route } from "../../state/route";
+import { Empty, Problem, Waiting } from "../../ui/Await";
+import { Panel } from "../../ui/Panel";
+import { type Column, Table } from "../../ui/Table";
+import { Text } from "../../ui/Text";
+import { useSearch } from "./useSearch";
+
+type Hit = Hits["hits"][number];
+
+function Link({ hit }: { hit: Hit }) {
+  const text = <Text value={hit.id} class="mono" />;
+  const href = inner(hit.href);
+  return href === undefined ? text : <a href={href}>{text}</a>;
+}
+
+const COLUMNS: Column<Hit>[] = [
+  { name: "kind", head: "Kind", cell: (hit) => hit.kind.replace("_", " ") },
+  { name: "id", head: "Name", cell: (hit) => <Link hit={hit} /> },
+  { name: "text", head: "What it is", grow: true, cell: (hit) => <Text value={hit.text} /> },
+];
+
+function Scan({ hits }: { hits: Hits }) {
+  const queues = hits.scan.filter((one) => inner(one.href) !== undefined);
+  if (queues.length === 0) return null;
+  return (
+    <Panel title="Scan the tasks of a queue for this text">
+      <ul class="chips is-padded">
+        {queues.map((one) => (
+          <li key={one.queue}>
+            <a class="chip" href={inner(one.href)}>
+              <Text value={one.queue} max={80} />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+export function SearchPage() {
+  const typed = route.value.query["q"] ?? "";
+  const { hits, error } = useSearch(typed.trim());
+  return (
+    <>
+      <div class="page-head">
+        <h1>Search</h1>
+      </div>
+      <form class="search-form" role="search" onSubmit={(event) => event.preventDefault()}>
+        <label class="hidden" for="search">
+          Search
+        </label>
+        <input
+          id="search"
+          type="search"
+          placeholder="Id, business id, queue, error, host"
+          autocomplete="off"
+          spellcheck={false}
+          value={typed}
+          onInput={(event) => refine({ q: event.currentTarget.value })}
+        />
+      </form>
+      {error !== undefined && <Problem error={error} />}
+      {typed === "" && (
+        <Empty>
+          Search finds ids and business ids of tasks, names of queues, failures by their text or
+          fingerprint, and workers by their host.
+        </Empty>
+      )}
+      {typed !== "" && hits === undefined && error === undefined && <Waiting />}
+      {hits !== undefined && typed !== "" && (
+        <>
+          {hits.hits.length === 0 ? (
+            <Empty>Nothing has this name.</Empty>
+          ) : (
+            <div class="panel">
+              <Table label="Results" columns={COLUMNS} rows={hits.hits} id={(hit) => `${hit.kind} ${hit.id}`} />
+            </div>
+          )}
+          <Scan hits={hits} />
+        </>
+      )}
+    </>
+  );
+}

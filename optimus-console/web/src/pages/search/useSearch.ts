@@ -1,0 +1,29 @@
+// Asks the server for what somebody types, after a short pause.
+
+import { useEffect, useState } from "preact/hooks";
+import { get, query } from "../../api/client";
+import type { Hits } from "../../api/types";
+
+const PAUSE_MS = 180;
+
+export function useSearch(typed: string): { hits?: Hits | undefined; error?: unknown } {
+  const [found, setFound] = useState<{ q: string; hits?: Hits; error?: unknown }>();
+  useEffect(() => {
+    if (typed === "") return;
+    const own = new AbortController();
+    const timer = setTimeout(() => {
+      get<Hits>(`search${query({ q: typed })}`, own.signal).then(
+        (hits) => setFound({ q: typed, hits }),
+        (error: unknown) => {
+          if (!own.signal.aborted) setFound({ q: typed, error });
+        },
+      );
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      own.abort();
+    };
+  }, [typed]);
+  // The last answer stays while the next one is awaited.
+  return typed === "" ? {} : { hits: found?.hits, error: found?.error };
+}

@@ -1,0 +1,49 @@
+// What has happened to a task, with the spans between.
+
+import type { TimelineRow } from "../../api/types";
+import { clock, day, duration, stamp } from "../../text/format";
+import { Empty } from "../../ui/Await";
+import { Text } from "../../ui/Text";
+
+const NAMES: Record<TimelineRow["kind"], string> = {
+  submitted: "Submitted",
+  due: "Due",
+  started: "Started",
+  failed: "Failed",
+  retry: "Retry",
+  ended: "Ended",
+  lost: "Lost",
+  cancelled: "Cancelled",
+};
+
+export function Timeline({ rows }: { rows: TimelineRow[] }) {
+  if (rows.length === 0) return <Empty>Nothing is known of its past.</Empty>;
+  return (
+    <ol class="timeline">
+      {rows.map((row, index) => {
+        const before = rows[index - 1];
+        const isNewDay = before === undefined || day(before.at_ms) !== day(row.at_ms);
+        return (
+          <li key={index} class={`at-${row.kind}`}>
+            <span class="timeline-dot" aria-hidden="true" />
+            <time class="num" title={stamp(row.at_ms)}>
+              {clock(row.at_ms)}
+            </time>
+            <span class="timeline-what">
+              <b>{NAMES[row.kind] ?? row.kind}</b>{" "}
+              {isNewDay && <span class="dim num">on {day(row.at_ms)}</span>}{" "}
+              {before !== undefined && row.at_ms > before.at_ms && (
+                <span class="dim num">after {duration(row.at_ms - before.at_ms)}</span>
+              )}
+              {row.text !== "" && (
+                <span class="timeline-text">
+                  <Text value={row.text} max={240} />
+                </span>
+              )}
+            </span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}

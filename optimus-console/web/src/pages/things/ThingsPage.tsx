@@ -1,0 +1,128 @@
+// A page of things that the server describes: lanes, limits, schedules, groups, shards, sources or
+// dispensers.
+
+import { useState } from "preact/hooks";
+import { post, query } from "../../api/client";
+import { usePages } from "../../api/pages";
+import { may } from "../../api/session";
+import type { Feature, ThingRow } from "../../api/types";
+import { FEATURES } from "../../shell/places";
+import { refine, route } from "../../state/route";
+import { Confirm } from "../../ui/Confirm";
+import { Empty, Problem, Waiting } from "../../ui/Await";
+import { More } from "../../ui/More";
+import { StateTag } from "../../ui/StateTag";
+import { type Column, Table } from "../../ui/Table";
+import { QueueLink } from "../../ui/TaskLink";
+import { Text } from "../../ui/Text";
+
+const ABOUT: Record<Feature, string> = {
+  lanes: "The tasks of a lane run one after the other.",
+  limits: "How many tasks may run, or start, at a time.",
+  schedules: "What submits tasks at times.",
+  groups: "Tasks that end together.",
+  shards: "The Redis servers that share the queues.",
+  sources: "Where tasks come from besides submits.",
+  dispensers: "Queues that another program fills and drains.",
+};
+
+type Ask = (act: string, row: ThingRow) => void;
+
+/** `run_now` as `Run now`. */
+export function verb(act: string): string {
+  const text = act.replaceAll("_", " ").slice(0, 40);
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
+  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(0, 10);
+  const hasQueue = rows.some((row) => row.queue);
+  const hasActs = rows.some((row) => row.acts.length > 0) && may("operate");
+  const of = (row: ThingRow, name: string) => row.facts.find((fact) => fact.name === name)?.value;
+  return [
+    { name: "title", head: "Name", cell: (row) => <Text value={row.title} max={160} /> },
+    ...(hasQueue
+      ? [{ name: "queue", head: "Queue", cell: (row: ThingRow) => (row.queue ? <QueueLink queue={row.queue} /> : "–") }]
+      : []),
+    { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
+    ...names.map((name, index) => ({
+      name: `fact ${name}`,
+      head: name.slice(0, 60),
+      wide: index > 1,
+      cell: (row: ThingRow) => <Text value={of(row, name)} max={120} />,
+    })),
+    ...(hasActs
+      ? [{ name: "acts", head: "", cell: (row: ThingRow) => <Acts row={row} ask={ask} /> }]
+      : []),
+  ];
+}
+
+function Acts({ row, ask }: { row: ThingRow; ask: Ask }) {
+  return (
+    <span class="row-acts">
+      {row.acts.slice(0, 4).map((act) => (
+        <button key={act} type="button" class="btn is-small" onClick={() => ask(act, row)}>
+          {verb(act)}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+export function ThingsPage({ kind }: { kind: Feature }) {
+  const queue = route.value.query["queue"];
+  const pages = usePages<ThingRow>(`${kind}${query({ queue })}`);
+  const [asked, setAsked] = useState<{ act: string; row: ThingRow }>();
+  const name = FEATURES.find((place) => place.page === kind)?.text ?? kind;
+  const { rows } = pages;
+  return (
+    <>
+      <div class="page-head">
+        <h1>{name}</h1>
+        <p class="dim">{ABOUT[kind]}</p>
+      </div>
+      {queue !== undefined && (
+        <p class="page-filter">
+          <span class="chip">
+            queue <Text value={queue} max={60} />
+          </span>
+          <button type="button" class="link" onClick={() => refine({ queue: undefined })}>
+            Show all
+          </button>
+        </p>
+      )}
+      {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
+      {rows === undefined && pages.error === undefined && <Waiting />}
+      {rows?.length === 0 && <Empty>None.</Empty>}
+      {rows !== undefined && rows.length > 0 && (
+        <div class="panel">
+          <Table
+            label={name}
+            columns={columns(rows, (act, row) => setAsked({ act, row }))}
+            rows={rows}
+            id={(row) => `${row.queue ?? ""} ${row.name}`}
+          />
+          <More of={pages} noun={name.toLowerCase()} />
+        </div>
+      )}
+      {asked && (
+        <Confirm
+          title={`${verb(asked.act)}?`}
+          act={verb(asked.act)}
+          close={() => setAsked(undefined)}
+          run={async (reason) => {
+            const { row, act } = asked;
+            const body = { queue: row.queue ?? null, name: row.name, act, reason };
+            const answer = await post<{ text?: string } | undefined>(`things/${kind}/act`, body);
+            void pages.refresh();
+            return answer?.text ?? "Done.";
+          }}
+        >
+          <p>
+            <Text value={asked.row.title} max={200} />
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+// One process and the tasks that it runs.
+
+import type { ProcessRow, RunningTask } from "../../api/types";
+import { bytes, percent, whole } from "../../text/format";
+import { now } from "../../state/time";
+import { Ago, Since } from "../../ui/Ago";
+import { Empty } from "../../ui/Await";
+import { Icon } from "../../ui/Icon";
+import { Meter, ProgressCell } from "../../ui/Meter";
+import { type Column, Table } from "../../ui/Table";
+import { QueueLink, TaskLink } from "../../ui/TaskLink";
+import { Text } from "../../ui/Text";
+import { ProcessActs } from "./ProcessActs";
+
+const COLUMNS: Column<RunningTask>[] = [
+  { name: "id", head: "Task", cell: (row) => <TaskLink id={row.id} whole /> },
+  { name: "task", head: "Name", cell: (row) => <Text value={row.task} max={120} /> },
+  { name: "since", head: "Runs for", kind: "number", cell: (row) => <Since at={row.since_ms} /> },
+  { name: "attempt", head: "Attempt", kind: "number", wide: true, cell: (row) => row.attempt ?? "–" },
+  {
+    name: "progress",
+    head: "Progress",
+    grow: true,
+    cell: (row) => <ProgressCell progress={row.progress} />,
+  },
+];
+
+/** A process tells of itself each 10 s. */
+const SILENT_MS = 35_000;
+const MOST_QUEUES = 8;
+
+interface Props {
+  row: ProcessRow;
+  isOpen: boolean;
+  toggle: () => void;
+  done: () => void;
+}
+
+export function Process({ row, isOpen, toggle, done }: Props) {
+  const allowed = row.slots ?? row.concurrency ?? 0;
+  const isSilent = row.seen_ms !== null && now.value - row.seen_ms > SILENT_MS;
+  const title = `${row.host}:${row.pid}`;
+  return (
+    <section class="panel process" aria-label={`Process ${row.pid}`}>
+      <header class="process-head">
+        <h2>
+          <button type="button" class="disclose" aria-expanded={isOpen} onClick={toggle}>
+            <Icon name={isOpen ? "open" : "right"} />
+            <Text value={title} max={80} class="mono" />
+          </button>
+        </h2>
+        <span class="process-load">
+          <Meter part={allowed > 0 ? row.busy / allowed : 0} label="Slots in use" />
+          <span class="num">
+            {whole(row.busy)} / {whole(allowed)}
+          </span>
+        </span>
+        {isSilent && <span class="tag is-bad">silent</span>}
+        {row.slots === 0 && <span class="tag is-warn">quiet</span>}
+        <div class="acts">
+          <ProcessActs row={row} done={done} />
+        </div>
+      </header>
+      <ul class="process-facts">
+        {row.name !== null && row.name !== "" && (
+          <li>
+            <Text value={row.name} max={60} />
+          </li>
+        )}
+        <li>
+          version <Text value={row.version} max={30} />
+        </li>
+        <li>
+          up <Since at={row.started_ms} />
+        </li>
+        <li>
+          seen <Ago at={row.seen_ms} />
+        </li>
+        <li class="num">{bytes(row.rss_bytes)}</li>
+        <li class="num">CPU {percent(row.cpu)}</li>
+        <li class="process-queues">
+          {row.queues.slice(0, MOST_QUEUES).map((queue) => (
+            <QueueLink key={queue} queue={queue} />
+          ))}
+          {row.queues.length > MOST_QUEUES && (
+            <span class="dim">and {row.queues.length - MOST_QUEUES} more</span>
+          )}
+        </li>
+      </ul>
+      {isOpen && row.running.length > 0 && (
+        <Table label={`Tasks of process ${row.pid}`} columns={COLUMNS} rows={row.running} id={(task) => task.id} />
+      )}
+      {isOpen && row.running.length === 0 && <Empty>Idle.</Empty>}
+    </section>
+  );
+}

@@ -1,0 +1,58 @@
+// Asks for a token.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { signIn } from "../api/session";
+import { words } from "../api/client";
+import { Logo } from "../ui/Icon";
+
+export function SignIn() {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await signIn(token.trim());
+    } catch (problem) {
+      setError(words(problem));
+      field.current?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <main class="sign-in">
+      <form class="panel form" onSubmit={(event) => void submit(event)}>
+        <h1>
+          <Logo /> Sign in to Optimus
+        </h1>
+        <div class="field">
+          <label for="token">Token</label>
+          <input
+            id="token"
+            ref={field}
+            type="password"
+            autocomplete="current-password"
+            required
+            value={token}
+            aria-describedby={error === undefined ? undefined : "token-error"}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
+        </div>
+        {error !== undefined && (
+          <p class="form-error" id="token-error" role="alert">
+            {error}
+          </p>
+        )}
+        <button class="btn is-main" disabled={isBusy}>
+          Sign in
+        </button>
+        <p class="dim">The person who started the console has the token.</p>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,132 @@
+// What operators do, from the click to the server.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { mock, type Mock, type Options } from "../mock/server";
+import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
+
+let chromium: Browser;
+before(async () => {
+  chromium = await browser();
+});
+after(() => chromium.close());
+
+async function open(options: Partial<Options>, look: (opened: Opened, on: Mock) => Promise<void>) {
+  const on = await mock({ dist: DIST, ...options });
+  const opened = await tab(chromium, on.url);
+  try {
+    await opened.page.goto(on.url);
+    await settled(opened.page);
+    await look(opened, on);
+    assert.deepEqual(opened.offences, []);
+  } finally {
+    await opened.context.close();
+    await on.close();
+  }
+}
+
+const dialog = (page: Page) => page.locator("dialog[open]");
+
+test("a queue is paused with a reason, which everybody sees, and is resumed", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/queues/mail");
+    await page.click("button:has-text('Pause')");
+    await dialog(page).getByLabel("Reason").fill("smtp is down");
+    await dialog(page).getByRole("button", { name: "Pause" }).click();
+    await page.waitForSelector(".banner:has-text('by ann, now: smtp is down')");
+    assert.deepEqual(on.store.acts[0], { path: "queues/mail/pause", body: { reason: "smtp is down" } });
+    await page.click("button:has-text('Resume')");
+    await page.waitForSelector("button:has-text('Pause')");
+  }));
+
+test("selected tasks are retried and leave the list; updates wait while they are selected", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/queues/mail?state=dead");
+    const ids = await page.locator("tbody a.mono").allInnerTexts();
+    await page.locator("tbody input[type=checkbox]").nth(0).check();
+    await page.locator("tbody input[type=checkbox]").nth(2).check();
+    await page.waitForSelector(".live:has-text('rows are selected')");
+    await page.locator(".selected button:has-text('Retry')").click();
+    await dialog(page).getByRole("button", { name: "Retry" }).click();
+    await page.waitForSelector(".note:has-text('2 tasks requeued')");
+    const act = on.store.acts[0];
+    assert.equal(act?.path, "tasks/act");
+    assert.deepEqual(act?.body["ids"], [`mail/${ids[0]}`, `mail/${ids[2]}`]);
+    await page.waitForFunction((id) => !document.querySelector("main")?.textContent?.includes(id), ids[0] ?? "");
+    await page.waitForSelector(".live:has-text('Live')");
+  }));
+
+test("an operation is counted, confirmed with the count, and followed to its end", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/queues/mail?state=dead");
+    await page.click("button:has-text('Retry all')");
+    const matched = on.store.queues[0]?.counts.dead ?? 0;
+    const button = dialog(page).getByRole("button", { name: `Retry ${matched} tasks` });
+    await button.waitFor();
+    assert.ok(!on.store.acts.some((act) => act.path.endsWith("confirm")), "nothing has changed yet");
+    assert.equal(await dialog(page).locator("tbody tr").count(), 20, "some of the tasks are shown");
+    assert.deepEqual(await faults(page), []);
+    await dialog(page).getByLabel("Reason").fill("payments are up");
+    await button.click();
+    await dialog(page).getByText(`${matched} of ${matched} done`).waitFor();
+    const confirmed = on.store.acts.find((act) => act.path.endsWith("confirm"));
+    assert.deepEqual(confirmed?.body, { expect: matched, reason: "payments are up" });
+    await dialog(page).getByRole("button", { name: "Close" }).last().click();
+    await page.waitForSelector("text=No dead task.");
+  }));
+
+test("an operation that nobody confirms is not left behind", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/failures");
+    await page.locator("tbody button:has-text('Retry')").first().click();
+    await dialog(page).getByRole("button", { name: /^Retry .* tasks$/ }).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog(page).waitFor({ state: "detached" });
+    await page.waitForFunction(() => document.activeElement?.textContent?.startsWith("Retry"));
+    assert.equal(on.store.operations[0]?.state, "cancelled");
+    const filter = on.store.operations[0]?.filter;
+    assert.equal(filter?.state, "dead");
+    assert.match(filter?.fingerprint ?? "", /^k3Jx9w/);
+  }));
+
+test("a viewer sees no act, an operator none that deletes", async () => {
+  const acts = "main button:has-text('Retry all'), main button:has-text('Pause'), main .check";
+  await open({ role: "viewer" }, async ({ page }) => {
+    await goTo(page, "#/queues/mail?state=dead");
+    assert.equal(await page.locator(acts).count(), 0);
+  });
+  await open({ role: "operator" }, async ({ page }) => {
+    await goTo(page, "#/queues/mail?state=dead");
+    assert.ok((await page.locator(acts).count()) > 0);
+    assert.equal(await page.locator("main button:has-text('Delete')").count(), 0);
+  });
+});
+
+test("a reader without a session signs in, a wrong token is told, and signing out ends it", async () => {
+  const on = await mock({ dist: DIST, token: "right" });
+  const { page, context, offences } = await tab(chromium, on.url);
+  await page.goto(on.url);
+  await page.fill("#token", "wrong");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("[role=alert]:has-text('This token is not known')");
+  assert.deepEqual(await faults(page), []);
+  await page.fill("#token", "right");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".tiles");
+  await page.click("[aria-label='Sign out']");
+  await page.waitForSelector("#token");
+  assert.deepEqual(offences, []);
+  await context.close();
+  await on.close();
+});
+
+test("a process is asked to use other numbers of slots", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/workers");
+    await page.locator(".process button:has-text('Slots')").first().click();
+    await dialog(page).getByLabel("Slots", { exact: true }).fill("12");
+    await dialog(page).getByRole("button", { name: "Set the slots" }).click();
+    await page.waitForSelector(".note");
+    assert.deepEqual(on.store.acts[0]?.body, { act: "slots", slots: 12 });
+  }));

@@ -1,0 +1,165 @@
+// How the console feels: keys, focus, links, and what it says when the server is away.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { mock, type Mock, type Options } from "../mock/server";
+import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
+
+let chromium: Browser;
+before(async () => {
+  chromium = await browser();
+});
+after(() => chromium.close());
+
+/** Waits until something is so. The runner ends a test that waits too long. */
+async function eventually(is: () => boolean): Promise<void> {
+  for (let tries = 0; !is(); tries += 1) {
+    assert.ok(tries < 1000, "it has not become so within 10 s");
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
+async function open(options: Partial<Options>, look: (opened: Opened, on: Mock) => Promise<void>) {
+  const on = await mock({ dist: DIST, ...options });
+  const opened = await tab(chromium, on.url);
+  try {
+    await opened.page.goto(on.url);
+    await settled(opened.page);
+    await look(opened, on);
+    assert.deepEqual(opened.offences, []);
+  } finally {
+    await opened.context.close();
+    await on.close();
+  }
+}
+
+test("keys open pages, walk over rows, select them and open them", () =>
+  open({}, async ({ page }) => {
+    await page.keyboard.press("g");
+    await page.keyboard.press("q");
+    await page.waitForFunction(() => location.hash === "#/queues");
+    await settled(page);
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    await page.keyboard.press("k");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash === "#/queues/billing");
+    await goTo(page, "#/queues/mail?state=dead");
+    await page.keyboard.press("j");
+    await page.keyboard.press("x");
+    await page.waitForSelector(".selected:has-text('1 task selected')");
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open] >> text=Select the row");
+  }));
+
+test("the palette finds what the server finds, and follows no address outside of the page", () =>
+  open({}, async ({ page }) => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("bill");
+    await page.waitForSelector("[role=option]:has-text('billing')");
+    const options = await page.locator("[role=option]").allInnerTexts();
+    assert.deepEqual(await faults(page), []);
+    assert.ok(!options.some((text) => text.includes("node-1:411")), "its address is javascript:");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash.startsWith("#/queues/billing"));
+    await page.keyboard.press("Control+k");
+    await page.waitForSelector("dialog.palette[open]");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog.palette", { state: "detached" });
+  }));
+
+test("the focus stays on a row while rows move", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/queues?sort=ready");
+    await page.keyboard.press("j");
+    // Not every browser can move an element that has the focus.
+    await page.evaluate("delete Element.prototype.moveBefore");
+    const before = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
+    const first = await page.locator("tbody tr a").first().innerText();
+    const { queues } = on.store;
+    queues.push(...queues.splice(0, 1));
+    await page.waitForFunction(
+      (name) => document.querySelector("tbody tr a")?.textContent !== name,
+      first,
+    );
+    const after = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
+    assert.equal(after, before);
+  }));
+
+test("a lost stream is told, and is opened again when the server is back", () =>
+  open({}, async ({ page }, on) => {
+    await page.waitForSelector(".live.is-live:has-text('Live')", { state: "attached" });
+    on.refuseStreams(true);
+    on.dropStreams();
+    await page.waitForSelector(".live.is-lost:has-text('Next attempt in')");
+    await page.waitForSelector(".banner:has-text('What you see may be old')");
+    on.refuseStreams(false);
+    await page.waitForSelector(".live.is-live");
+    await page.waitForSelector(".banner", { state: "detached" });
+  }));
+
+test("a page has one stream, and none while nobody sees it", () =>
+  open({}, async ({ page }, on) => {
+    for (const href of ["#/queues", "#/queues/mail", "#/queues/billing", "#/workers"]) await goTo(page, href);
+    await page.waitForSelector(".live.is-live:has-text('Live')");
+    await eventually(() => on.streams() === 1);
+    const hide = (is: boolean) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, is);
+    await hide(true);
+    await page.waitForSelector(".live:has-text('the tab is hidden')");
+    await eventually(() => on.streams() === 0);
+    await hide(false);
+    await eventually(() => on.streams() === 1);
+  }));
+
+test("filters are part of the address, and go on scanning when asked", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/queues/mail");
+    await page.getByLabel("Text").fill("welcome");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash.includes("text=welcome"));
+    await page.waitForSelector("text=/scanned 2,000 of 1.2k/");
+    await page.click("button:has-text('Go on')");
+    await page.waitForSelector("text=/scanned 4,000/");
+    await page.getByLabel("Older than").fill("soon");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("[role=alert]:has-text('Write an age')");
+  }));
+
+test("the colours can be chosen and stay chosen", () =>
+  open({}, async ({ page }) => {
+    const button = page.locator("[aria-label^='Colours']");
+    await button.click();
+    await button.click();
+    assert.equal(await page.evaluate(() => document.documentElement.dataset["theme"]), "dark");
+    await page.reload();
+    await settled(page);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset["theme"]), "dark");
+  }));
+
+test("a large integer in a payload keeps its digits", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/tasks/mail/dead-1");
+    await page.waitForSelector("pre.code >> text=9007199254740993123");
+    await page.waitForSelector("pre.code >> text=7e2");
+  }));
+
+test("each chart has a table with its numbers", () =>
+  open({}, async ({ page }) => {
+    await page.click("button[aria-label='Succeeded as a table']");
+    await page.waitForSelector("dialog[open] tbody tr");
+    assert.equal(await page.locator("dialog[open] tbody tr").count(), 60);
+  }));
+
+test("an empty store shows what to do", () =>
+  open({ mode: "empty" }, async ({ page }) => {
+    await goTo(page, "#/queues");
+    await page.waitForSelector("text=No queue yet");
+    await goTo(page, "#/workers");
+    await page.waitForSelector("text=No process runs a worker");
+  }));
