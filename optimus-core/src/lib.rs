@@ -16,6 +16,7 @@ mod arguments;
 mod attempt_end;
 mod attempt_facts;
 mod attempt_values;
+mod audit;
 mod await_without_verb;
 mod blocking_threads;
 mod call;
@@ -97,6 +98,7 @@ mod record_json;
 mod retry;
 mod roster;
 mod said;
+mod sampler;
 mod schedule;
 mod schedule_details;
 mod scheduled_task;
@@ -125,6 +127,7 @@ mod tick;
 mod time_zone;
 mod timing;
 mod unknown_argument;
+mod want_slots;
 
 #[doc(hidden)]
 pub mod broker;
@@ -139,6 +142,7 @@ pub use self::{
     after::{After, Input, Prerequisite, PrerequisiteFailure},
     archive::Archive,
     attempt_end::{End, Outcome},
+    audit::{AuditAct, AuditCursor, AuditNote, AuditPage, AuditRow},
     call::Call,
     call_submit::{ErasedCall, Submit},
     client::{
@@ -251,6 +255,7 @@ pub use self::{
     parameter::{Given, give, given, none_given, take},
     process_page::RUNNING_SHOWN,
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},
+    sampler::{QueueSample, Sample, Sampler},
     schedule::CheckedSchedule,
     service::{RunningService, Service, ServiceHost, WithService},
     settle_schedule::settle_schedule,

@@ -138,6 +138,11 @@ impl OperationFilter {
         self
     }
 
+    /// Returns the queues; all are meant if there is none.
+    pub fn queues(&self) -> &[QueueName] {
+        &self.queues
+    }
+
     /// Returns whether it names no more than queues and states.
     pub fn is_all(&self) -> bool {
         let Self { task, fingerprint, cause, text, older_ms, headers, since_ms, .. } = self;

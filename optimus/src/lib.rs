@@ -139,6 +139,8 @@ pub use optimus_otel as otel;
 pub use optimus_core::{BoxError, Cancel, Context, Data, DataKey, Fatal, Retry, Snooze};
 pub use optimus_worker::{Worker, WorkerBuilder};
 
+pub use optimus_core::{AuditAct, AuditCursor, AuditNote, AuditPage, AuditRow};
+
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
 pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts};
 pub use optimus_core::{Distribution, OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats, Totals};

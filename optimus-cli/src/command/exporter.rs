@@ -3,13 +3,13 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Args;
-use optimus_core::QueueName;
+use optimus_core::{QueueName, Sampler};
 use optimus_metrics::{Listener, Server, parse_address};
 use serde_json::json;
 
 use super::dev::asked_to_end;
 use crate::{
-    exporter::{Page, Sampler},
+    exporter::Page,
     failure::{Exit, Failure},
     parse,
     session::Session,

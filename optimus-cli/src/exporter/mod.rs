@@ -1,8 +1,6 @@
-//! The metrics of queues: what is read ([`Sampler`]), and what is shown ([`Page`]).
+//! The metrics of queues: what is shown ([`Page`]).
 
 mod page;
 mod sample;
-mod sampler;
-mod want_slots;
 
-pub(crate) use self::{page::Page, sample::Sample, sampler::Sampler};
+pub(crate) use self::page::Page;

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::Error;
+use optimus_core::{Error, Sample};
 use optimus_metrics::{Answer, Exposition, names};
 use serde_json::json;
 
-use super::Sample;
+use super::sample;
 
 /// How long a read may take beyond its interval.
 const LATE_MAX: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ impl Shown {
         text.family(&names::SAMPLES_FAILED).count(&[], self.failed);
         text.family(&names::BUILD).count(&[env!("CARGO_PKG_VERSION")], 1);
         if let Ok(sample) = &self.last {
-            sample.write(&mut text);
+            sample::write(sample, &mut text);
         }
         text
     }

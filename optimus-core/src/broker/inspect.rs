@@ -134,6 +134,23 @@ impl Broker {
         Ok(names)
     }
 
+    /// Returns the queues of these that have a task with this stored id, which has not succeeded.
+    pub async fn holders(
+        &self,
+        stored: &str,
+        queues: &[QueueName],
+    ) -> Result<Vec<QueueName>, BrokerError> {
+        let look = |queue: &QueueName| get(&["HEXISTS", &self.keys(queue).of("tasks"), stored]);
+        let answers = self.read(queues.iter().map(look).collect()).await;
+        let mut holders = Vec::new();
+        for (queue, answer) in queues.iter().zip(answers) {
+            if size(&answer?) == 1 {
+                holders.push(queue.clone());
+            }
+        }
+        Ok(holders)
+    }
+
     /// Counts the tasks in each state, at one moment.
     pub async fn counts(&self, queue: &QueueName) -> Result<Counts, BrokerError> {
         let call = ScriptCall::new(&scripts::COUNT, &self.keys(queue), "");

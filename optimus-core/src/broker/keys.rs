@@ -104,6 +104,12 @@
 //! | `fleet` | zset, expires | process by the ms when it counts as gone |
 //! | `process:<id>` | hash, expires | what a process is and does, and what it is asked for |
 //!
+//! What operators have done is in the slot `{<namespace>:@audit:0}`:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `audit` | zset | lines of acts, by the ms at which they began |
+//!
 //! All operations on many tasks are in the slot `{<namespace>:@operations:0}`:
 //!
 //! | key | type | holds |

@@ -4,6 +4,7 @@
 //! `redis` crate.
 
 mod annotate;
+mod audit;
 mod claim;
 mod collect;
 mod completion_wait;

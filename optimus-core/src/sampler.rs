@@ -1,22 +1,53 @@
-//! Reads Redis for the exporter: [`Sampler`].
+//! Reads all queues and processes at once, for metrics and for the console: [`Sampler`].
 
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
-use optimus_core::{Error, Inspector, PAGE_MAX, QueueName};
-
-use super::{
-    sample::{QueueSample, Sample},
+use crate::{
+    Error, id::QueueName, inspect::Inspector, overview::QueueOverview, task_page::PAGE_MAX,
     want_slots::WantSlots,
 };
 
 /// The most pages of processes of a read.
 const PROCESS_PAGES_MAX: usize = 100;
 
+/// What was read.
+#[derive(Debug, Clone, Default)]
+pub struct Sample {
+    /// The queues that were read.
+    pub queues: Vec<QueueSample>,
+    /// Those that can't be read, and why.
+    pub unreadable: Vec<(QueueName, Error)>,
+    /// How many queues were not read, because there are too many.
+    pub left_out: u64,
+    /// Whether these are all queues of the namespace.
+    pub has_all: bool,
+    /// How many processes run workers.
+    pub processes: u64,
+    /// How many of their slots are busy.
+    pub slots_busy: u64,
+    /// How many slots they may use.
+    pub slots_allowed: u64,
+    /// How long the read took.
+    pub took: Duration,
+}
+
+/// One queue.
+#[derive(Debug, Clone)]
+pub struct QueueSample {
+    /// What was read of it.
+    pub seen: QueueOverview,
+    /// The slots of the processes that serve it.
+    pub slots: u64,
+    /// How many slots it needs.
+    pub want_slots: u64,
+}
+
 /// Reads queues and processes, and remembers what it needs for rates.
-pub(crate) struct Sampler {
+#[derive(Debug)]
+pub struct Sampler {
     inspector: Inspector,
     /// The queues to read; all if there is none.
     named: Vec<QueueName>,
@@ -26,7 +57,9 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub(crate) fn new(
+    /// Makes a sampler of these queues, or of all if there is none, up to `queues_max`. `target` is
+    /// the time in which a backlog is to end.
+    pub fn new(
         inspector: Inspector,
         named: Vec<QueueName>,
         queues_max: usize,
@@ -35,8 +68,11 @@ impl Sampler {
         Self { inspector, named, queues_max, target, past: BTreeMap::new() }
     }
 
-    /// Reads all once.
-    pub(crate) async fn sample(&mut self) -> Result<Sample, Error> {
+    /// Reads all once: five commands a queue.
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn sample(&mut self) -> Result<Sample, Error> {
         let began = Instant::now();
         let mut queues =
             if self.named.is_empty() { self.inspector.queues().await? } else { self.named.clone() };

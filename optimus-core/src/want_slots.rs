@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::QueueOverview;
+use crate::overview::QueueOverview;
 
 /// The time over which arrivals are counted.
 const WINDOW: Duration = Duration::from_secs(60);
