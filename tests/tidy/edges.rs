@@ -19,7 +19,11 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-worker", &["optimus-tasks-core", "optimus-tasks-metrics"]),
     ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
     ("optimus-tasks-sql", &["optimus-tasks-core"]),
-    ("optimus-tasks-cli", &["optimus-tasks-core", "optimus-tasks-metrics"]),
+    ("optimus-tasks-console", &["optimus-tasks-core"]),
+    (
+        "optimus-tasks-cli",
+        &["optimus-tasks-console", "optimus-tasks-core", "optimus-tasks-metrics"],
+    ),
     ("optimus-transactions", &[]),
     ("optimus-fsck", &["optimus-tasks-core"]),
     (
@@ -56,7 +60,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// An example uses only the crates that users have.
-const EXAMPLES_KNOW: &[&str] = &["optimus-tasks", "optimus-tasks-dispenser", "optimus-tasks-sql"];
+const EXAMPLES_KNOW: &[&str] =
+    &["optimus-tasks", "optimus-tasks-console", "optimus-tasks-dispenser", "optimus-tasks-sql"];
 
 const KNOW_REDIS: [&str; 8] = [
     "optimus-bench",

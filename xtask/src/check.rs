@@ -24,11 +24,12 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The published packages, in the order of publication.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
     "optimus-tasks-core",
     "optimus-tasks-metrics",
+    "optimus-tasks-console",
     "optimus-tasks-otel",
     "optimus-tasks-worker",
     "optimus-tasks-dispenser",

@@ -1,0 +1,155 @@
+//! Browsers that have signed in: [`Sessions`].
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::http::{HeaderMap, header};
+
+use super::{identity::Identity, secrets::Digest};
+
+/// The name of the cookie.
+pub(crate) const COOKIE: &str = "optimus_console";
+/// How long a session lasts, and how long it lasts without a request.
+const LASTS: Duration = Duration::from_secs(12 * 3_600);
+const IDLES: Duration = Duration::from_secs(2 * 3_600);
+/// The most sessions. Of more, those that were used longest ago end.
+const SESSIONS_MAX: usize = 1_000;
+
+/// The sessions of one process. They end with it.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Digest, Session>>);
+
+struct Session {
+    identity: Identity,
+    begun: Instant,
+    used: Instant,
+}
+
+impl Session {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.begun) >= LASTS || now.duration_since(self.used) >= IDLES
+    }
+}
+
+impl Sessions {
+    fn open(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a session, and returns its secret id; `None` if the system has no random numbers.
+    pub(crate) fn begin(&self, identity: Identity) -> Option<String> {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).ok()?;
+        let mut id = String::with_capacity(64);
+        for byte in bytes {
+            write!(id, "{byte:02x}").ok()?;
+        }
+        let now = Instant::now();
+        let mut sessions = self.open();
+        sessions.retain(|_, session| !session.is_over(now));
+        if sessions.len() >= SESSIONS_MAX {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
+            let oldest = oldest.map(|(id, _)| id.clone());
+            oldest.and_then(|id| sessions.remove(&id));
+        }
+        sessions.insert(Digest::of(id.as_bytes()), Session { identity, begun: now, used: now });
+        Some(id)
+    }
+
+    /// Returns whose session this is.
+    pub(crate) fn find(&self, id: &str) -> Option<Identity> {
+        // The hash is looked up, so the time of the look says nothing about the id.
+        let (id, now) = (Digest::of(id.as_bytes()), Instant::now());
+        let mut sessions = self.open();
+        let session = sessions.get_mut(&id)?;
+        if session.is_over(now) {
+            sessions.remove(&id);
+            return None;
+        }
+        session.used = now;
+        Some(session.identity.clone())
+    }
+
+    /// Returns whether the session is there, which is no use of it.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        let session = self.open();
+        let session = session.get(&Digest::of(id.as_bytes()));
+        session.is_some_and(|session| !session.is_over(Instant::now()))
+    }
+
+    pub(crate) fn end(&self, id: &str) {
+        self.open().remove(&Digest::of(id.as_bytes()));
+    }
+}
+
+/// Returns the value of the console's cookie. If there are several, a page of another host of the
+/// same site may have set one of them, so none counts.
+pub(crate) fn cookie_of(headers: &HeaderMap) -> Option<&str> {
+    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut values = pairs.filter(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim());
+    values.next().filter(|_| values.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::Role;
+
+    fn ann() -> Identity {
+        Identity::new("ann", Role::Admin)
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_told_to_and_its_id_is_not_kept() {
+        let sessions = Sessions::default();
+        let id = sessions.begin(ann()).unwrap();
+        let other = sessions.begin(ann()).unwrap();
+        assert_eq!(sessions.find(&id), Some(ann()));
+        sessions.end(&id);
+        assert_eq!(sessions.find(&id), None);
+        assert_eq!(sessions.find(&other), Some(ann()));
+        assert_eq!(sessions.find(&"0".repeat(64)), None);
+    }
+
+    #[test]
+    fn there_are_never_more_sessions_than_the_limit() {
+        let sessions = Sessions::default();
+        let ids: Vec<String> =
+            (0..SESSIONS_MAX + 5).map(|_| sessions.begin(ann()).unwrap()).collect();
+        assert_eq!(sessions.open().len(), SESSIONS_MAX);
+        assert_eq!(sessions.find(ids.last().unwrap()), Some(ann()));
+    }
+
+    #[test]
+    fn a_session_that_was_not_used_for_long_is_over() {
+        let session = |begun, used| {
+            let now = Instant::now() + LASTS;
+            Session { identity: ann(), begun: now - begun, used: now - used }.is_over(now)
+        };
+        assert!(!session(LASTS / 2, Duration::ZERO));
+        assert!(session(LASTS, Duration::ZERO));
+        assert!(session(IDLES, IDLES));
+    }
+
+    #[test]
+    fn two_cookies_of_the_same_name_count_as_none() {
+        let of = |texts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for text in texts {
+                headers.append(header::COOKIE, HeaderValue::from_str(text).unwrap());
+            }
+            cookie_of(&headers).map(str::to_owned)
+        };
+        assert_eq!(of(&["a=1; optimus_console=x; b=2"]).as_deref(), Some("x"));
+        assert_eq!(of(&["optimus_console=x; optimus_console=y"]), None);
+        assert_eq!(of(&["optimus_console=x", "optimus_console=x"]), None);
+        assert_eq!(of(&["xoptimus_console=x"]), None);
+    }
+}

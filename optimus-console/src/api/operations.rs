@@ -1,0 +1,277 @@
+//! Changes of many tasks: counted first, then confirmed.
+
+use std::time::Duration;
+
+use axum::Json;
+use optimus_core::{
+    Operation, OperationAct, OperationError, OperationFilter, OperationState, TaskState,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::audited::{act_of, audited};
+use crate::{
+    access::Role,
+    problem::{ErrorBody, Problem},
+    seat::{Named, Seat, Told},
+    shared::App,
+    view::{OperationRow, is_seen},
+};
+
+/// How many operations are listed.
+const ROWS_MAX: usize = 100;
+/// How often those who watch hear of an operation that is under way.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// How long this process carries an operation on that can't go on, before it leaves it to others.
+const CARRIES_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+
+/// What is done with each task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BulkAct {
+    Requeue,
+    Cancel,
+    Delete,
+    RunNow,
+}
+
+/// Which tasks. They must match all that is given.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct BulkFilter {
+    /// Tasks of this queue; without it, of all queues.
+    queue: Option<String>,
+    /// Tasks in this state; without it, in each state that the act can change.
+    state: Option<String>,
+    task: Option<String>,
+    fingerprint: Option<String>,
+    /// `tenant=acme`, or `tenant` for any value.
+    header: Option<String>,
+    older_ms: Option<u64>,
+    /// A text in the last error, as it is stored.
+    text: Option<String>,
+}
+
+/// A change of many tasks.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkOrder {
+    act: BulkAct,
+    filter: BulkFilter,
+    reason: Option<String>,
+}
+
+/// A confirmation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Confirmation {
+    /// The number of tasks that was counted.
+    expect: u64,
+    reason: Option<String>,
+}
+
+/// Why an operation is cancelled.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelOrder {
+    reason: Option<String>,
+}
+
+/// The operations, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OperationsPage {
+    rows: Vec<OperationRow>,
+}
+
+impl From<OperationError> for Problem {
+    fn from(problem: OperationError) -> Self {
+        match problem {
+            OperationError::Store(problem) => problem.into(),
+            OperationError::Unknown { .. } => Self::not_found(problem.to_string()),
+            problem => Self::refused(problem.to_string()),
+        }
+    }
+}
+
+impl BulkAct {
+    fn of(self) -> OperationAct {
+        match self {
+            Self::Requeue => OperationAct::Requeue,
+            Self::Cancel => OperationAct::Cancel,
+            Self::Delete => OperationAct::Delete,
+            Self::RunNow => OperationAct::RunNow,
+        }
+    }
+}
+
+fn role_of(act: OperationAct) -> Role {
+    if act == OperationAct::Delete { Role::Admin } else { Role::Operator }
+}
+
+impl BulkFilter {
+    fn of(self, seat: &Seat, act: OperationAct) -> Result<OperationFilter, Problem> {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let states: Vec<TaskState> = match given(self.state) {
+            Some(state) => vec![state.parse()?],
+            None => act.states().to_vec(),
+        };
+        let mut states = states.into_iter();
+        let first = states.next().ok_or_else(|| Problem::invalid("name a state"))?;
+        let mut filter = states.fold(OperationFilter::of(first), OperationFilter::or);
+        match given(self.queue) {
+            Some(queue) => filter = filter.queue(seat.queue(&queue)?)?,
+            None => seat.sees_all("operations on all queues")?,
+        }
+        if let Some(task) = given(self.task) {
+            filter = filter.task(task);
+        }
+        if let Some(print) = given(self.fingerprint) {
+            filter = filter.fingerprint(print.parse()?);
+        }
+        if let Some(text) = given(self.text) {
+            filter = filter.text(text);
+        }
+        if let Some(header) = given(self.header) {
+            let (name, value) = match header.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (header, None),
+            };
+            filter = filter.header(name, value);
+        }
+        Ok(match self.older_ms {
+            Some(ms) => filter.older(Duration::from_millis(ms)),
+            None => filter,
+        })
+    }
+}
+
+/// Lists operations.
+#[utoipa::path(get, path = "/api/v1/operations", tag = "operations", responses(
+    (status = 200, body = OperationsPage)))]
+pub(crate) async fn list(seat: Seat) -> Result<Json<OperationsPage>, Problem> {
+    let found = seat.app.client.operations().list(ROWS_MAX).await?;
+    let payloads = seat.payloads();
+    let seen = found.iter().filter(|operation| is_seen(operation, &seat.identity));
+    let rows = seen.map(|operation| OperationRow::of(operation, payloads)).collect();
+    Ok(Json(OperationsPage { rows }))
+}
+
+/// Shows one operation.
+#[utoipa::path(get, path = "/api/v1/operations/{id}", tag = "operations",
+    params(("id" = String, Path, description = "the id of the operation")),
+    responses((status = 200, body = OperationRow), (status = 404, body = ErrorBody)))]
+pub(crate) async fn show(
+    seat: Seat,
+    Named(id): Named<String>,
+) -> Result<Json<OperationRow>, Problem> {
+    let operation = find(&seat, &id).await?;
+    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+}
+
+async fn find(seat: &Seat, id: &str) -> Result<Operation, Problem> {
+    let found = seat.app.client.operations().get(id).await?;
+    let found = found.filter(|operation| is_seen(operation, &seat.identity));
+    found.ok_or_else(|| Problem::not_found(format!("there is no operation {id:?} of your queues")))
+}
+
+/// Counts the tasks that match. Nothing is changed. If this takes long, the answer is still
+/// `counting`.
+#[utoipa::path(post, path = "/api/v1/operations", tag = "operations", request_body = BulkOrder,
+    responses((status = 200, body = OperationRow), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub(crate) async fn count(
+    seat: Seat,
+    Told(told): Told<BulkOrder>,
+) -> Result<Json<OperationRow>, Problem> {
+    let act = told.act.of();
+    seat.needs(role_of(act))?;
+    let target = told.filter.queue.clone().unwrap_or_else(|| "all queues".to_owned());
+    let filter = told.filter.of(&seat, act)?;
+    let note = act_of(&seat, "operation.count", target, told.reason.as_deref());
+    let (operations, who) = (seat.app.client.operations(), note.who.clone());
+    let operation = audited(&seat, note, async move {
+        let operation = operations.count(act, filter, who).await?;
+        let text = format!("{}: {}", operation.id, operation.text());
+        Ok((operation, text))
+    })
+    .await?;
+    if operation.state == OperationState::Counting {
+        carry(&seat.app, operation.id.clone());
+    }
+    seat.app.sampling.refresh_operations(&seat.app.client).await;
+    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+}
+
+/// Lets a counted operation change its tasks, if `expect` is the number that it has counted.
+#[utoipa::path(post, path = "/api/v1/operations/{id}/confirm", tag = "operations",
+    params(("id" = String, Path, description = "the id of the operation")),
+    request_body = Confirmation,
+    responses((status = 200, body = OperationRow), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub(crate) async fn confirm(
+    seat: Seat,
+    Named(id): Named<String>,
+    Told(told): Told<Confirmation>,
+) -> Result<Json<OperationRow>, Problem> {
+    let found = find(&seat, &id).await?;
+    seat.needs(role_of(found.act))?;
+    let target = format!("{id}: {}", found.text());
+    let act = act_of(&seat, "operation.confirm", target, told.reason.as_deref());
+    let (operations, why, of) =
+        (seat.app.client.operations(), act.reason.clone(), found.id.clone());
+    let operation = audited(&seat, act, async move {
+        let operation = operations.confirm(&of, told.expect, why).await?;
+        Ok((operation, format!("confirmed for {} tasks", told.expect)))
+    })
+    .await?;
+    carry(&seat.app, operation.id.clone());
+    seat.app.sampling.refresh_operations(&seat.app.client).await;
+    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+}
+
+/// Cancels an operation. What was changed stays changed.
+#[utoipa::path(post, path = "/api/v1/operations/{id}/cancel", tag = "operations",
+    params(("id" = String, Path, description = "the id of the operation")),
+    request_body = CancelOrder,
+    responses((status = 200, body = OperationRow), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub(crate) async fn cancel(
+    seat: Seat,
+    Named(id): Named<String>,
+    Told(told): Told<CancelOrder>,
+) -> Result<Json<OperationRow>, Problem> {
+    let found = find(&seat, &id).await?;
+    seat.needs(role_of(found.act))?;
+    let target = format!("{id}: {}", found.text());
+    let act = act_of(&seat, "operation.cancel", target, told.reason.as_deref());
+    let (operations, of) = (seat.app.client.operations(), found.id.clone());
+    let operation = audited(&seat, act, async move {
+        let operation = operations.cancel(&of).await?;
+        let text = operation.text();
+        Ok((operation, text))
+    })
+    .await?;
+    seat.app.sampling.refresh_operations(&seat.app.client).await;
+    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+}
+
+/// Carries an operation on in this process, and tells those who watch how far it is. If the process
+/// ends, a worker goes on.
+fn carry(app: &App, id: String) {
+    let app = app.clone();
+    tokio::spawn(async move {
+        let operations = app.client.operations();
+        let carrying = tokio::time::timeout(CARRIES_WITHIN, operations.carry(&id));
+        tokio::pin!(carrying);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut carrying => break,
+                () = tokio::time::sleep(TOLD_EVERY) => {
+                    app.sampling.refresh_operations(&app.client).await;
+                }
+            }
+        }
+        app.sampling.refresh_operations(&app.client).await;
+    });
+}

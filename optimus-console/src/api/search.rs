@@ -1,0 +1,199 @@
+//! Finds a task, a queue, a cause or a process by a text.
+
+use axum::Json;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use optimus_core::{Error, Key, QueueName, TaskId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    problem::{ErrorBody, Problem},
+    sampling::Snapshot,
+    seat::{Asked, Seat},
+    view::FailureRow,
+};
+
+/// The longest text.
+const TEXT_CHARS: usize = 200;
+/// How many hits of each kind.
+const HITS_MAX: usize = 10;
+/// How many queues are asked for the names of their tasks, and how many names are asked for.
+const QUEUES_MAX: usize = 500;
+const NAMES_MAX: usize = 1_000;
+const REQUESTS_MAX: usize = 16;
+const PROCESSES_MAX: usize = 128;
+const SCANS_MAX: usize = 20;
+
+/// What is looked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SearchOf {
+    /// An id with or without its queue, a biz id, or a part of the name of a queue, of a cause, of
+    /// a process or of a machine.
+    q: String,
+}
+
+/// What was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SearchPage {
+    q: String,
+    hits: Vec<Hit>,
+    /// Queues whose tasks can be looked through for the text.
+    scan: Vec<Scan>,
+}
+
+/// Something that was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Hit {
+    /// `task`, `biz_id`, `queue`, `failure` or `process`.
+    kind: &'static str,
+    id: String,
+    text: String,
+    /// The page of it in the console.
+    href: String,
+}
+
+/// A queue that can be looked through.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Scan {
+    queue: String,
+    href: String,
+}
+
+/// Finds a task by its id or biz id; queues, causes of deaths and processes by a part of a name.
+#[utoipa::path(get, path = "/api/v1/search", tag = "look", params(SearchOf), responses(
+    (status = 200, body = SearchPage), (status = 400, body = ErrorBody)))]
+pub(crate) async fn search(
+    seat: Seat,
+    Asked(asked): Asked<SearchOf>,
+) -> Result<Json<SearchPage>, Problem> {
+    let q = asked.q.trim().to_owned();
+    if q.is_empty() || q.chars().count() > TEXT_CHARS {
+        return Err(Problem::invalid(format!("search for 1 to {TEXT_CHARS} characters")));
+    }
+    let snapshot = seat.app.sampling.snapshot().await?;
+    let mut hits = by_id(&seat, &snapshot, &q).await?;
+    hits.extend(by_biz_id(&seat, &snapshot, &q).await?);
+    let text = q.to_lowercase();
+    hits.extend(queues(&seat, &snapshot, &text));
+    hits.extend(causes(&seat, &snapshot, &text));
+    hits.extend(processes(&seat, &text).await?);
+    let mut rows: Vec<_> = snapshot.seen_by(&seat.identity).map(|entry| &entry.row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.counts.dead + row.counts.ready));
+    let scan = rows.iter().take(SCANS_MAX).map(|row| Scan {
+        queue: row.queue.clone(),
+        href: format!("#/queues/{}?text={}", row.queue, escaped(&q)),
+    });
+    Ok(Json(SearchPage { scan: scan.collect(), q, hits }))
+}
+
+/// Returns the text with every byte escaped that a part of a URL can't have.
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escape = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(escape).collect()
+}
+
+fn task_hit(kind: &'static str, id: &TaskId, text: String) -> Hit {
+    Hit { kind, id: id.to_string(), text, href: format!("#/tasks/{id}") }
+}
+
+async fn by_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Problem> {
+    let inspector = seat.inspector();
+    let ids = if let Ok(id) = q.parse::<TaskId>() {
+        let is_seen = seat.identity.queues.take(id.queue().as_str());
+        is_seen.then_some(id).into_iter().collect()
+    } else if let Ok(uuid) = q.parse() {
+        let names = snapshot.seen_by(&seat.identity);
+        let queues: Vec<QueueName> =
+            names.filter_map(|entry| QueueName::new(&entry.row.queue).ok()).collect();
+        inspector.holders(uuid, &queues).await?
+    } else {
+        return Ok(Vec::new());
+    };
+    let mut hits = Vec::new();
+    for id in ids.into_iter().take(HITS_MAX) {
+        if let Some(found) = inspector.get(&id).await? {
+            let name = found.record.and_then(Result::ok).map(|record| record.task);
+            let text = format!("{} {}", name.unwrap_or_default(), found.state);
+            hits.push(task_hit("task", &id, text.trim().to_owned()));
+        }
+    }
+    Ok(hits)
+}
+
+async fn by_biz_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Problem> {
+    let inspector = seat.inspector();
+    let all = snapshot.entries.iter().filter_map(|entry| QueueName::new(&entry.row.queue).ok());
+    let all: Vec<QueueName> = all.take(QUEUES_MAX).collect();
+    let names: Vec<(QueueName, String)> = {
+        let mut known = seat.app.known_tasks.lock().await;
+        let names = known.read(&inspector, &all).await?.iter();
+        let seen = names.filter(|(queue, _)| seat.identity.queues.take(queue.as_str()));
+        seen.flat_map(|(queue, tasks)| tasks.iter().map(|task| (queue.clone(), task.clone())))
+            .take(NAMES_MAX)
+            .collect()
+    };
+    let finds = names.into_iter().map(|(queue, task)| {
+        let (inspector, key) = (&inspector, Key::new(queue.as_str(), task.clone(), q));
+        async move { Ok::<_, Error>((inspector.find(&key).await?, task)) }
+    });
+    let found: Vec<(Option<TaskId>, String)> =
+        stream::iter(finds).buffered(REQUESTS_MAX).try_collect().await?;
+    let found = found.into_iter().filter_map(|(id, task)| Some((id?, task))).take(HITS_MAX);
+    Ok(found.map(|(id, task)| task_hit("biz_id", &id, format!("{task} with biz id {q}"))).collect())
+}
+
+fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
+    let rows = snapshot.seen_by(&seat.identity).map(|entry| &entry.row);
+    let found = rows.filter(|row| row.queue.to_lowercase().contains(text)).take(HITS_MAX);
+    found
+        .map(|row| Hit {
+            kind: "queue",
+            id: row.queue.clone(),
+            text: format!("{} ready, {} dead", row.counts.ready, row.counts.dead),
+            href: format!("#/queues/{}", row.queue),
+        })
+        .collect()
+}
+
+/// Looks through the causes that the overview has.
+fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
+    let seen =
+        snapshot.failures.iter().filter(|(queue, _)| seat.identity.queues.take(queue.as_str()));
+    let rows = seen.map(|(queue, row)| FailureRow::of(queue, row, seat.payloads()));
+    let has = |part: &Option<String>| {
+        part.as_deref().is_some_and(|part| part.to_lowercase().contains(text))
+    };
+    let found = rows.filter(|row| has(&row.outline) || has(&row.fingerprint) || has(&row.task));
+    let hit = |row: FailureRow| Hit {
+        kind: "failure",
+        href: format!("#/failures?fingerprint={}", row.fingerprint.as_deref().unwrap_or("")),
+        text: format!("{} dead in {}: {}", row.dead, row.queue, row.outline.unwrap_or_default()),
+        id: row.fingerprint.unwrap_or_default(),
+    };
+    found.take(HITS_MAX).map(hit).collect()
+}
+
+async fn processes(seat: &Seat, text: &str) -> Result<Vec<Hit>, Problem> {
+    let page = seat.inspector().processes(None, PROCESSES_MAX).await?;
+    let is_seen = |queues: &[String]| {
+        seat.identity.queues.is_all() || queues.iter().any(|q| seat.identity.queues.take(q))
+    };
+    let seen = page.rows.iter().filter(|process| is_seen(&process.about.queues));
+    let found = seen.filter(|process| {
+        let about = &process.about;
+        let texts = [Some(process.id.as_str()), Some(&about.host), about.name.as_deref()];
+        texts.into_iter().flatten().any(|part| part.to_lowercase().contains(text))
+    });
+    let hit = |process: &optimus_core::ProcessDetails| Hit {
+        kind: "process",
+        id: process.id.to_string(),
+        text: format!("{} pid {}", process.about.host, process.about.pid),
+        href: format!("#/workers?process={}", escaped(process.id.as_str())),
+    };
+    Ok(found.take(HITS_MAX).map(hit).collect())
+}

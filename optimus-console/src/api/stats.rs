@@ -1,0 +1,119 @@
+//! What ended, by minutes, hours or days.
+
+use axum::Json;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use optimus_core::{QueueName, StatsUnit};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    problem::{ErrorBody, Problem},
+    seat::{Asked, Named, Seat},
+    view::{StatsRowView, StatsSum, TaskStatsRow},
+};
+
+/// How many queues are added up.
+const QUEUES_MAX: usize = 1_000;
+const REQUESTS_MAX: usize = 16;
+
+/// The length of a row.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    #[default]
+    Minute,
+    Hour,
+    Day,
+}
+
+/// Which time.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatsOf {
+    /// The length of a row.
+    #[serde(default)]
+    #[param(inline)]
+    unit: Unit,
+    /// How many rows: 60 unless it is given, up to 120 minutes, 336 hours or 180 days.
+    last: Option<u32>,
+}
+
+/// What ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatsPage {
+    /// `minute`, `hour` or `day`.
+    unit: &'static str,
+    until_ms: u64,
+    /// The oldest first; a time in which nothing ended has zeros.
+    rows: Vec<StatsRowView>,
+    by_task: Vec<TaskStatsRow>,
+    /// How many queues were added up.
+    queues: usize,
+    /// How many were left out, because there are too many.
+    left_out: usize,
+}
+
+impl StatsOf {
+    fn sum(&self) -> (StatsUnit, u32, StatsSum) {
+        let unit = match self.unit {
+            Unit::Minute => StatsUnit::Minute,
+            Unit::Hour => StatsUnit::Hour,
+            Unit::Day => StatsUnit::Day,
+        };
+        let last = self.last.unwrap_or(60).clamp(1, unit.kept());
+        (unit, last, StatsSum::new(unit, last))
+    }
+}
+
+fn page_of(sum: &StatsSum, (queues, left_out): (usize, usize)) -> StatsPage {
+    StatsPage {
+        unit: sum.unit(),
+        until_ms: sum.until_ms(),
+        rows: sum.rows(),
+        by_task: sum.by_task(),
+        queues,
+        left_out,
+    }
+}
+
+/// Shows what ended in a queue.
+#[utoipa::path(get, path = "/api/v1/queues/{queue}/stats", tag = "look",
+    params(("queue" = String, Path, description = "the name of the queue"), StatsOf),
+    responses((status = 200, body = StatsPage), (status = 403, body = ErrorBody)))]
+pub(crate) async fn of_queue(
+    seat: Seat,
+    Named(name): Named<String>,
+    Asked(asked): Asked<StatsOf>,
+) -> Result<Json<StatsPage>, Problem> {
+    let queue = seat.queue(&name)?;
+    let (unit, last, mut sum) = asked.sum();
+    sum.add(&seat.inspector().stats(&queue, unit, last).await?);
+    Ok(Json(page_of(&sum, (1, 0))))
+}
+
+/// Shows what ended in all queues, up to 1,000 of them.
+#[utoipa::path(get, path = "/api/v1/stats", tag = "look", params(StatsOf), responses(
+    (status = 200, body = StatsPage)))]
+pub(crate) async fn of_all(
+    seat: Seat,
+    Asked(asked): Asked<StatsOf>,
+) -> Result<Json<StatsPage>, Problem> {
+    let (unit, last, mut sum) = asked.sum();
+    let snapshot = seat.app.sampling.snapshot().await?;
+    let names = snapshot.seen_by(&seat.identity).map(|entry| QueueName::new(&entry.row.queue));
+    let mut queues: Vec<QueueName> = names.filter_map(Result::ok).collect();
+    let left_out = queues.len().saturating_sub(QUEUES_MAX);
+    queues.truncate(QUEUES_MAX);
+    let inspector = seat.inspector();
+    let count = queues.len();
+    let reads = queues.into_iter().map(|queue| {
+        let inspector = inspector.clone();
+        async move { inspector.stats(queue, unit, last).await }
+    });
+    let mut found = stream::iter(reads).buffered(REQUESTS_MAX);
+    while let Some(stats) = found.try_next().await? {
+        sum.add(&stats);
+    }
+    Ok(Json(page_of(&sum, (count, left_out))))
+}

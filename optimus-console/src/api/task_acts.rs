@@ -1,0 +1,130 @@
+//! Acts on tasks that are named one by one.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use optimus_core::{Client, Error, QueueName, TaskId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    acts::changed,
+    audited::{act_of, audited},
+};
+use crate::{
+    access::Role,
+    problem::{ErrorBody, Problem},
+    seat::{Seat, Told},
+};
+
+/// How many tasks one request names.
+const IDS_MAX: usize = 100;
+
+/// What is done with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verb {
+    /// Puts a dead or cancelled task back in the ready list, with new attempts.
+    Retry,
+    /// Cancels a task that waits, and asks the worker of a running one to stop it.
+    Cancel,
+    /// Removes a task that does not run, with all its data.
+    Delete,
+    /// Lets a delayed task or a retry run now.
+    RunNow,
+}
+
+/// Which tasks, what, and why.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TasksAct {
+    act: Verb,
+    /// At most 100 ids: `queue/uuid`.
+    ids: Vec<String>,
+    reason: Option<String>,
+}
+
+/// What was done with each task, in the order of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Answers {
+    answers: Vec<Answer>,
+}
+
+/// What was done with one task.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Answer {
+    id: String,
+    ok: bool,
+    text: String,
+}
+
+/// Retries, cancels, deletes or hurries tasks.
+#[utoipa::path(post, path = "/api/v1/tasks/act", tag = "act", request_body = TasksAct, responses(
+    (status = 200, body = Answers), (status = 400, body = ErrorBody),
+    (status = 403, body = ErrorBody)))]
+pub(crate) async fn act(seat: Seat, Told(told): Told<TasksAct>) -> Result<Json<Answers>, Problem> {
+    let (role, verb) = match told.act {
+        Verb::Retry => (Role::Operator, "task.retry"),
+        Verb::Cancel => (Role::Operator, "task.cancel"),
+        Verb::Delete => (Role::Admin, "task.delete"),
+        Verb::RunNow => (Role::Operator, "task.run_now"),
+    };
+    seat.needs(role)?;
+    if !(1..=IDS_MAX).contains(&told.ids.len()) {
+        return Err(Problem::invalid(format!("name 1 to {IDS_MAX} tasks in `ids`")));
+    }
+    let ids: Vec<TaskId> =
+        told.ids.iter().map(|id| seat.task(id)).collect::<Result<_, Problem>>()?;
+    let queues: BTreeSet<QueueName> = ids.iter().map(|id| id.queue().clone()).collect();
+    let target = ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
+    let act = act_of(&seat, verb, target, told.reason.as_deref());
+    let client = seat.app.client.clone();
+    let answers = audited(&seat, act, async move {
+        let answers = ask(&client, told.act, ids).await;
+        let done = answers.iter().filter(|answer| answer.ok).count();
+        let refused = answers.iter().find(|answer| !answer.ok);
+        let mut text = format!("{done} of {} done", answers.len());
+        if let Some(Answer { id, text: why, .. }) = refused {
+            text = format!("{text}; {id}: {why}");
+        }
+        Ok((answers, text))
+    })
+    .await?;
+    for queue in &queues {
+        changed(&seat, queue).await;
+    }
+    Ok(Json(Answers { answers }))
+}
+
+async fn ask(client: &Client, verb: Verb, ids: Vec<TaskId>) -> Vec<Answer> {
+    let all = ids.iter().cloned();
+    match verb {
+        Verb::Retry => {
+            let done = client.requeue_all(all).await.into_iter();
+            answers(ids, done.map(|answer| answer.map(|()| "is ready again".to_owned())))
+        }
+        Verb::Cancel => {
+            let done = client.cancel_all(all).await.into_iter();
+            answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
+        }
+        Verb::Delete => {
+            let done = client.delete_all(all).await.into_iter();
+            answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
+        }
+        Verb::RunNow => {
+            let done = client.run_now_all(all).await.into_iter();
+            answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
+        }
+    }
+}
+
+fn answers(ids: Vec<TaskId>, done: impl Iterator<Item = Result<String, Error>>) -> Vec<Answer> {
+    let pairs = ids.into_iter().zip(done);
+    pairs
+        .map(|(id, done)| {
+            let ok = done.is_ok();
+            let text = done.unwrap_or_else(|problem| problem.to_string());
+            Answer { id: id.to_string(), ok, text }
+        })
+        .collect()
+}

@@ -1,0 +1,207 @@
+//! Acts on lanes, limits, schedules, sharded functions and sources.
+
+use axum::Json;
+use optimus_core::{Client, Gate, QueueName};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    access::Role,
+    api::{
+        acts::{Said, changed},
+        audited::{act_of, audited},
+    },
+    problem::{ErrorBody, Problem},
+    seat::{Named, Seat, Told},
+};
+
+/// The kinds of things on which somebody can act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Lanes,
+    Limits,
+    Schedules,
+    Shards,
+    Sources,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verb {
+    Pause,
+    Resume,
+    RunNow,
+}
+
+/// Which thing, what, and why.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ThingAct {
+    /// The queue of a lane or a limit.
+    queue: Option<String>,
+    /// The `name` of the row.
+    name: String,
+    act: Verb,
+    reason: Option<String>,
+}
+
+/// What is acted on.
+#[derive(Debug, Clone)]
+enum Thing {
+    Gate(QueueName, Gate),
+    Schedule(String),
+    Shards(String),
+    Source(String),
+}
+
+/// Pauses, resumes or hurries a thing.
+#[utoipa::path(post, path = "/api/v1/things/{kind}/act", tag = "act", request_body = ThingAct,
+    params(("kind" = inline(Kind), Path, description = "the kind of the thing")),
+    responses((status = 200, body = Said), (status = 400, body = ErrorBody),
+        (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub(crate) async fn act(
+    seat: Seat,
+    Named(kind): Named<Kind>,
+    Told(told): Told<ThingAct>,
+) -> Result<Json<Said>, Problem> {
+    seat.needs(Role::Operator)?;
+    let thing = thing_of(&seat, kind, &told).await?;
+    let queue = match &thing {
+        Thing::Gate(queue, _) => Some(queue.clone()),
+        _ => None,
+    };
+    let (kind, verb) = (kind.singular(), told.act.as_str());
+    let target = match &queue {
+        Some(queue) => format!("{queue} {}", told.name),
+        None => told.name.clone(),
+    };
+    let note = act_of(&seat, &format!("{kind}.{verb}"), target, told.reason.as_deref());
+    let (client, who, why) = (seat.app.client.clone(), note.who.clone(), note.reason.clone());
+    let text = audited(&seat, note, async move {
+        let text = done(&client, thing, told.act, (&who, &why)).await?;
+        Ok((text.clone(), text))
+    })
+    .await?;
+    if let Some(queue) = &queue {
+        changed(&seat, queue).await;
+    }
+    Ok(Json(Said { text }))
+}
+
+async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Problem> {
+    let name = told.name.clone();
+    let of_queue = || {
+        let queue = told.queue.as_deref();
+        seat.queue(queue.ok_or_else(|| Problem::invalid("name the `queue`"))?)
+    };
+    Ok(match kind {
+        Kind::Lanes => Thing::Gate(of_queue()?, Gate::Lane(name)),
+        Kind::Limits if name == "queue" => Thing::Gate(of_queue()?, Gate::Queue),
+        Kind::Limits => {
+            let gate = Gate::from_stored(&name).filter(|_| !name.is_empty());
+            let gate = gate.ok_or_else(|| {
+                Problem::invalid("a limit is queue, task:NAME, lane:KEY or limit:NAME")
+            })?;
+            Thing::Gate(of_queue()?, gate)
+        }
+        Kind::Schedules => {
+            let found = seat.app.client.schedules().get(&name).await?;
+            let found = found.ok_or_else(|| absent("schedule", &name))?;
+            seat.sees(&found.queue)?;
+            Thing::Schedule(name)
+        }
+        Kind::Shards => {
+            seat.sees_all("sharded functions")?;
+            Thing::Shards(name)
+        }
+        Kind::Sources => {
+            seat.sees_all("sources")?;
+            Thing::Source(name)
+        }
+    })
+}
+
+fn absent(kind: &str, name: &str) -> Problem {
+    Problem::not_found(format!("there is no {kind} {name:?}"))
+}
+
+fn said(is_done: Option<()>, done: &str, otherwise: &str) -> String {
+    if is_done.is_some() { done.to_owned() } else { otherwise.to_owned() }
+}
+
+async fn done(
+    client: &Client,
+    thing: Thing,
+    act: Verb,
+    (who, why): (&str, &str),
+) -> Result<String, Problem> {
+    let changed = |is_changed: bool| is_changed.then_some(());
+    Ok(match (thing, act) {
+        (Thing::Gate(queue, gate), Verb::Pause) => {
+            format!("paused; it {}", client.gate(queue, gate).pause(who, why).await?)
+        }
+        (Thing::Gate(queue, gate), Verb::Resume) => {
+            format!("resumed; it {}", client.gate(queue, gate).resume().await?)
+        }
+        (Thing::Schedule(name), Verb::Pause) => {
+            let is_new = client.schedules().pause(&name, who).await?;
+            said(changed(is_new), "paused", "it was paused before, or is not there")
+        }
+        (Thing::Schedule(name), Verb::Resume) => {
+            let was_paused = client.schedules().resume(&name).await?;
+            said(changed(was_paused), "resumed", "it was not paused")
+        }
+        (Thing::Schedule(name), Verb::RunNow) => {
+            let id = client.schedules().run_now(&name).await?;
+            let id = id.ok_or_else(|| absent("schedule", &name))?;
+            format!("submitted {id}")
+        }
+        (Thing::Shards(name), Verb::Pause) => {
+            let is_new = client.shards(name).because(who, why).pause_all().await?;
+            said(changed(is_new), "paused", "it was paused before")
+        }
+        (Thing::Shards(name), Verb::Resume) => {
+            let was_paused = client.shards(name).because(who, why).resume().await?;
+            said(changed(was_paused), "resumed", "it was not paused")
+        }
+        (Thing::Source(name), Verb::Pause) => {
+            let is_new = client.source(name).because(who, why).pause().await?;
+            said(changed(is_new), "paused", "it was paused before")
+        }
+        (Thing::Source(name), Verb::Resume) => {
+            let was_paused = client.source(name).because(who, why).resume().await?;
+            said(changed(was_paused), "resumed", "it was not paused")
+        }
+        (Thing::Source(name), Verb::RunNow) => {
+            client.source(name).scan_now().await?;
+            "its workers read it now".to_owned()
+        }
+        (Thing::Gate(..) | Thing::Shards(_), Verb::RunNow) => {
+            return Err(Problem::invalid("only schedules and sources can run now"));
+        }
+    })
+}
+
+impl Kind {
+    fn singular(self) -> &'static str {
+        match self {
+            Self::Lanes => "lane",
+            Self::Limits => "limit",
+            Self::Schedules => "schedule",
+            Self::Shards => "shards",
+            Self::Sources => "source",
+        }
+    }
+}
+
+impl Verb {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::RunNow => "run_now",
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What belongs to no queue: sharded functions, sources and dispensers.
+
+use axum::Json;
+use optimus_core::{DispenserDetails, ShardsDetails, SourceDetails};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::{
+    api::page::Page,
+    problem::{ErrorBody, Problem},
+    seat::{Asked, Seat},
+    view::{Fact, ThingRow},
+};
+
+/// How many functions, sources or dispensers are listed.
+const NAMES_MAX: usize = 100;
+/// How many slices of a source are told apart.
+const SLICES_MAX: usize = 32;
+
+/// Lists sharded functions.
+#[utoipa::path(get, path = "/api/v1/shards", tag = "things", responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn shards(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> {
+    seat.sees_all("sharded functions")?;
+    let names = seat.app.client.shard_names().await?;
+    let mut rows = Vec::new();
+    for name in names.into_iter().take(NAMES_MAX) {
+        rows.push(shards_row(&seat.app.client.shards(name).look().await?));
+    }
+    Ok(Json(Page::new(rows, None)))
+}
+
+fn shards_row(found: &ShardsDetails) -> ThingRow {
+    let held = found.shards.iter().filter(|shard| shard.holder.is_some()).count();
+    let each = found.shards.iter().take(SLICES_MAX).filter_map(|shard| {
+        let holder = shard.holder.as_ref()?;
+        let text = format!("{} on {}", holder.worker, holder.host);
+        Some(Fact::new(&format!("shard {}", shard.index), text))
+    });
+    let facts = [
+        Fact::new("shards", found.count),
+        Fact::new("held", held),
+        Fact::new("workers", found.workers.len()),
+        Fact::new("generation", found.generation),
+    ];
+    ThingRow {
+        title: found.name.clone(),
+        name: found.name.clone(),
+        queue: None,
+        state: found.paused.as_ref().map_or_else(|| "active".to_owned(), ToString::to_string),
+        facts: facts.into_iter().chain(each).collect(),
+        acts: vec![if found.paused.is_some() { "resume" } else { "pause" }],
+    }
+}
+
+/// Lists sources.
+#[utoipa::path(get, path = "/api/v1/sources", tag = "things", responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn sources(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> {
+    seat.sees_all("sources")?;
+    let names = seat.app.client.sources().await?;
+    let mut rows = Vec::new();
+    for name in names.into_iter().take(NAMES_MAX) {
+        rows.push(source_row(&seat.app.client.source(name).look().await?));
+    }
+    Ok(Json(Page::new(rows, None)))
+}
+
+fn source_row(found: &SourceDetails) -> ThingRow {
+    let sum = |of: fn(&optimus_core::SliceScans) -> u64| -> u64 {
+        found.slices.iter().map(|slice| of(&slice.scans)).sum()
+    };
+    let state = match (&found.paused, found.slow_since) {
+        (Some(shut), _) => shut.to_string(),
+        (None, Some(_)) => "reads only probes, because its tasks fail".to_owned(),
+        (None, None) => "active".to_owned(),
+    };
+    let problems = found.slices.iter().take(SLICES_MAX).filter_map(|slice| {
+        let scans = &slice.scans;
+        let text = [&scans.error, &scans.refusal].into_iter().find(|text| !text.is_empty())?;
+        Some(Fact::new(&format!("slice {}", slice.index), text))
+    });
+    let facts = [
+        Fact::new("slices", found.slices.len()),
+        Fact::new("workers", found.workers.len()),
+        Fact::new("rows read", sum(|scans| scans.rows)),
+        Fact::new("tasks submitted", sum(|scans| scans.submitted)),
+        Fact::new("pages failed", sum(|scans| scans.failed)),
+        Fact::new("attempts failed", format!("{:.0} %", 100.0 * found.failed)),
+    ];
+    ThingRow {
+        title: found.name.clone(),
+        name: found.name.clone(),
+        queue: None,
+        state,
+        facts: facts.into_iter().chain(problems).collect(),
+        acts: vec![if found.paused.is_some() { "resume" } else { "pause" }, "run_now"],
+    }
+}
+
+/// Which dispensers.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DispensersOf {
+    /// The names, with commas between them. Redis has no list of all dispensers.
+    name: Option<String>,
+}
+
+/// Shows dispensers that are named.
+#[utoipa::path(get, path = "/api/v1/dispensers", tag = "things", params(DispensersOf), responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn dispensers(
+    seat: Seat,
+    Asked(asked): Asked<DispensersOf>,
+) -> Result<Json<Page<ThingRow>>, Problem> {
+    seat.sees_all("dispensers")?;
+    let names = asked.name.unwrap_or_default();
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let mut rows = Vec::new();
+    for name in names.take(NAMES_MAX) {
+        let found = seat.app.client.dispenser(name).peek().await?;
+        rows.push(dispenser_row(name, &found));
+    }
+    Ok(Json(Page::new(rows, None)))
+}
+
+fn dispenser_row(name: &str, found: &DispenserDetails) -> ThingRow {
+    let waits = found.first_waits.map(|waits| format!("{} s", waits.as_secs()));
+    let state = if found.is_rebuilding { "is rebuilt" } else { "active" };
+    ThingRow {
+        title: name.to_owned(),
+        name: name.to_owned(),
+        queue: None,
+        state: state.to_owned(),
+        facts: [
+            Some(Fact::new("open", found.open)),
+            Some(Fact::new("assigned", found.assigned)),
+            Some(Fact::new("assignees", found.assignees)),
+            Fact::of("first waits", waits),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        acts: Vec::new(),
+    }
+}

@@ -1,0 +1,183 @@
+//! What belongs to a queue: lanes, limits, groups and schedules.
+
+use axum::Json;
+use optimus_core::{
+    Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, Shut, TaskId,
+};
+
+use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of};
+use crate::{
+    api::page::{Page, cursor},
+    problem::{ErrorBody, Problem},
+    seat::{Asked, Seat},
+    view::{Fact, ThingRow},
+};
+
+fn paused(shut: Option<&Shut>, otherwise: &str) -> String {
+    shut.map_or_else(|| otherwise.to_owned(), ToString::to_string)
+}
+
+/// Lists the lanes in which tasks wait, the one that has waited longest first.
+#[utoipa::path(get, path = "/api/v1/lanes", tag = "things", params(ThingsOf), responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn lanes(
+    seat: Seat,
+    Asked(asked): Asked<ThingsOf>,
+) -> Result<Json<Page<ThingRow>>, Problem> {
+    let (queues, next) = queues_of(&seat, &asked, |row| row.counts.blocked > 0).await?;
+    let mut rows = Vec::new();
+    for queue in &queues {
+        let lanes = seat.inspector().lanes(queue, ROWS_A_QUEUE).await?;
+        rows.extend(lanes.iter().map(|lane| lane_row(queue, lane)));
+    }
+    Ok(Json(Page::new(rows, next)))
+}
+
+fn lane_row(queue: &QueueName, lane: &LaneDetails) -> ThingRow {
+    let holders = lane.holders.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
+    ThingRow {
+        title: lane.key.clone(),
+        name: lane.key.clone(),
+        queue: Some(queue.to_string()),
+        state: format!("{} waiting", lane.waiting),
+        facts: [
+            Some(Fact::new("since", instant(lane.since))),
+            Some(Fact::new("holders", holders)),
+            Fact::of("width", lane.width_set),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        acts: vec!["pause", "resume"],
+    }
+}
+
+/// Lists the limits that were set, are paused, keep tasks waiting, or are declared.
+#[utoipa::path(get, path = "/api/v1/limits", tag = "things", params(ThingsOf), responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn limits(
+    seat: Seat,
+    Asked(asked): Asked<ThingsOf>,
+) -> Result<Json<Page<ThingRow>>, Problem> {
+    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
+    let mut rows = Vec::new();
+    for queue in &queues {
+        let limits = seat.inspector().limits(queue, ROWS_A_QUEUE).await?;
+        rows.extend(limits.iter().map(|limit| limit_row(queue, limit)));
+    }
+    Ok(Json(Page::new(rows, next)))
+}
+
+fn limit_row(queue: &QueueName, found: &LimitDetails) -> ThingRow {
+    let rate = found.limit.rate_limit();
+    ThingRow {
+        title: found.gate.to_string(),
+        name: match &found.gate {
+            Gate::Queue => "queue".to_owned(),
+            gate => gate.stored(),
+        },
+        queue: Some(queue.to_string()),
+        state: paused(found.shut.as_ref(), "open"),
+        facts: [
+            Fact::of("rate", rate),
+            rate.map(|_| Fact::new("burst", found.limit.burst_limit())),
+            Fact::of("max_working", found.limit.max_working_limit()),
+            Some(Fact::new("working", found.working)),
+            Some(Fact::new("waiting", found.waiting)),
+            Fact::of("tokens", found.tokens),
+            Fact::of("next", found.next.map(instant)),
+            Some(Fact::new("from", if found.is_set { "operator" } else { "code" })),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        acts: vec![if found.shut.is_some() { "resume" } else { "pause" }],
+    }
+}
+
+/// Lists the groups of a queue, or the first ones of each queue.
+#[utoipa::path(get, path = "/api/v1/groups", tag = "things", params(ThingsOf), responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn groups(
+    seat: Seat,
+    Asked(asked): Asked<ThingsOf>,
+) -> Result<Json<Page<ThingRow>>, Problem> {
+    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
+    if asked.queue.is_some()
+        && let Some(queue) = queues.first()
+    {
+        let after = cursor(asked.after.as_deref())?;
+        let page = seat.inspector().groups(queue, after.as_ref(), ROWS_A_QUEUE).await?;
+        let next = page.next.map(|next| next.to_string());
+        return Ok(Json(Page::new(page.rows.iter().map(group_row).collect(), next)));
+    }
+    let mut rows = Vec::new();
+    for queue in &queues {
+        let page = seat.inspector().groups(queue, None, ROWS_A_QUEUE).await?;
+        rows.extend(page.rows.iter().map(group_row));
+    }
+    Ok(Json(Page::new(rows, next)))
+}
+
+fn group_row(group: &GroupDetails) -> ThingRow {
+    let progress = &group.progress;
+    ThingRow {
+        title: group.id.to_string(),
+        name: group.id.to_string(),
+        queue: Some(group.id.queue().to_string()),
+        state: progress.to_string(),
+        facts: vec![
+            Fact::new("members", progress.total),
+            Fact::new("ended", progress.done),
+            Fact::new("failed", progress.failed),
+            Fact::new("to requeue", progress.lost),
+            Fact::new("kept until", instant(group.kept_until)),
+        ],
+        acts: Vec::new(),
+    }
+}
+
+/// Lists schedules.
+#[utoipa::path(get, path = "/api/v1/schedules", tag = "things", params(ThingsOf), responses(
+    (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
+pub(crate) async fn schedules(
+    seat: Seat,
+    Asked(asked): Asked<ThingsOf>,
+) -> Result<Json<Page<ThingRow>>, Problem> {
+    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
+    let mut rows = Vec::new();
+    for queue in &queues {
+        let page = seat.app.client.schedules().list(queue, None, ROWS_A_QUEUE).await?;
+        rows.extend(page.rows.iter().map(schedule_row));
+    }
+    Ok(Json(Page::new(rows, next)))
+}
+
+fn schedule_row(found: &ScheduleDetails) -> ThingRow {
+    let state = match (&found.paused, found.is_orphaned()) {
+        (Some((_, by)), _) if by.is_empty() => "paused".to_owned(),
+        (Some((_, by)), _) => format!("paused by {by}"),
+        (None, true) => "no worker ticks it".to_owned(),
+        (None, false) => "active".to_owned(),
+    };
+    let is_paused = found.paused.is_some();
+    ThingRow {
+        title: found.name.clone(),
+        name: found.name.clone(),
+        queue: Some(found.queue.to_string()),
+        state,
+        facts: [
+            Some(Fact::new("pace", &found.pace)),
+            Fact::of("task", found.record.as_ref().ok().map(|record| &record.task)),
+            Fact::of("next", found.next.map(instant)),
+            Fact::of("last", found.last.map(instant)),
+            Fact::of("last task", found.last_id.as_ref()),
+            Fact::of("release", found.release.as_ref()),
+            Fact::of("unreadable", found.record.as_ref().err()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        acts: vec![if is_paused { "resume" } else { "pause" }, "run_now"],
+    }
+}

@@ -1,0 +1,192 @@
+//! What a read needs of the reads before it: [`Past`].
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, stream};
+use optimus_core::{Client, Error, Gate, QueueName, QueueSample, Sample, Sampler, Shut, Totals};
+
+use super::{
+    features::FeatureSearch,
+    snapshot::{Entry, Snapshot},
+};
+use crate::view::{Point, QueueRow, Rates, RedisState, Slots};
+
+/// How many queues are read. Of more, those that are first by name are.
+const QUEUES_MAX: usize = 5_000;
+/// The time in which a backlog is to end, for the slots that a queue needs.
+const TARGET: Duration = Duration::from_secs(60);
+/// The time over which rates are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+const POINTS_MAX: usize = 120;
+/// Of how many paused queues the reason is read.
+const PAUSES_MAX: usize = 100;
+const REQUESTS_MAX: usize = 8;
+/// How many operations are watched.
+pub(super) const OPERATIONS_MAX: usize = 20;
+
+/// The reads before.
+pub(super) struct Past {
+    client: Client,
+    sampler: Sampler,
+    features: FeatureSearch,
+    ended: BTreeMap<QueueName, VecDeque<(Instant, Totals)>>,
+    points: VecDeque<Point>,
+    sums: Option<(u64, u64, u64)>,
+    reads: u64,
+}
+
+impl Past {
+    pub(super) fn new(client: &Client) -> Self {
+        Self {
+            sampler: Sampler::new(client.inspector(), Vec::new(), QUEUES_MAX, TARGET),
+            features: FeatureSearch::default(),
+            client: client.clone(),
+            ended: BTreeMap::new(),
+            points: VecDeque::new(),
+            sums: None,
+            reads: 0,
+        }
+    }
+
+    /// Reads all once.
+    pub(super) async fn read(&mut self) -> Result<Snapshot, Error> {
+        let inspector = self.client.inspector();
+        let sample = self.sampler.sample().await?;
+        let now_ms = crate::view::at_ms(inspector.now().await?);
+        let facts = inspector.server().await.ok();
+        let shut = self.pauses(&sample).await;
+        let operations = self.client.operations().list(OPERATIONS_MAX).await.unwrap_or_default();
+        let features = self.features.look(&self.client, &sample).await;
+        let now = Instant::now();
+        let Sample { queues, left_out, processes, slots_busy, slots_allowed, .. } = sample;
+        self.ended.retain(|queue, _| {
+            queues.binary_search_by(|sample| sample.seen.queue.cmp(queue)).is_ok()
+        });
+        let entries: Vec<Entry> = queues
+            .iter()
+            .map(|sample| self.entry(sample, now, shut.get(&sample.seen.queue)))
+            .collect();
+        self.add_point(now_ms, &queues);
+        self.reads += 1;
+        Ok(Snapshot {
+            number: self.reads,
+            at: now,
+            now_ms,
+            namespace: self.client.broker().namespace().to_owned(),
+            entries,
+            left_out,
+            redis: facts.map_or_else(
+                || RedisState { up: true, ..RedisState::default() },
+                |facts| RedisState {
+                    version: facts.version,
+                    used_bytes: facts.used_memory,
+                    max_bytes: facts.maxmemory.filter(|max| *max > 0),
+                    up: true,
+                },
+            ),
+            slots: Slots { busy: slots_busy, allowed: slots_allowed },
+            processes,
+            features,
+            operations,
+            series: self.points.iter().copied().collect(),
+            ..Snapshot::default()
+        })
+    }
+
+    /// Reads one queue again; `None` if it was not read before.
+    pub(super) async fn reread(
+        &mut self,
+        last: &Snapshot,
+        queue: &QueueName,
+    ) -> Result<Option<Snapshot>, Error> {
+        let Some(at) = last.position(queue.as_str()) else { return Ok(None) };
+        let before = &last.entries[at];
+        let seen = self.client.inspector().overview(std::slice::from_ref(queue)).await?;
+        let Some(seen) = seen.into_iter().next() else { return Ok(None) };
+        let (slots, want_slots) =
+            (before.row.slots.unwrap_or(0), before.row.want_slots.unwrap_or(0));
+        let sample = QueueSample { seen, slots, want_slots };
+        let shut = if sample.seen.counts.paused { pause(&self.client, queue).await } else { None };
+        let rates = before.rates;
+        let rate = before.row.rate_s;
+        let row = QueueRow::of(&sample, rate, shut.as_ref());
+        self.reads += 1;
+        let mut snapshot = last.clone_with(self.reads);
+        snapshot.entries[at] = Entry { row, rates };
+        Ok(Some(snapshot))
+    }
+
+    /// Reads why queues are paused.
+    async fn pauses(&self, sample: &Sample) -> BTreeMap<QueueName, Shut> {
+        let mut reads = Vec::new();
+        for queue in &sample.queues {
+            if queue.seen.counts.paused && reads.len() < PAUSES_MAX {
+                let queue = queue.seen.queue.clone();
+                let client = self.client.clone();
+                reads.push(async move { Some((queue.clone(), pause(&client, &queue).await?)) });
+            }
+        }
+        let found: Vec<_> = stream::iter(reads).buffered(REQUESTS_MAX).collect().await;
+        found.into_iter().flatten().collect()
+    }
+
+    fn entry(&mut self, sample: &QueueSample, now: Instant, shut: Option<&Shut>) -> Entry {
+        let totals = sample.seen.totals;
+        let ended = self.ended.entry(sample.seen.queue.clone()).or_default();
+        if ended.back().is_some_and(|(_, last)| last.successes > totals.successes) {
+            // The queue was removed, or Redis has lost writes.
+            ended.clear();
+        }
+        while ended.len() > 1 && now.duration_since(ended[1].0) >= WINDOW {
+            ended.pop_front();
+        }
+        ended.push_back((now, totals));
+        let rates = ended.front().and_then(|(at, first)| rates(first, &totals, now - *at));
+        let row = QueueRow::of(sample, rates.map(|rates| rates.success_s), shut);
+        Entry { row, rates: rates.unwrap_or_default() }
+    }
+
+    fn add_point(&mut self, at_ms: u64, queues: &[QueueSample]) {
+        let sum = |of: fn(&Totals) -> u64| queues.iter().map(|queue| of(&queue.seen.totals)).sum();
+        let sums: (u64, u64, u64) = (
+            sum(|totals| totals.successes),
+            sum(|totals| totals.retries),
+            sum(|totals| totals.deaths),
+        );
+        if let Some(before) = self.sums.replace(sums) {
+            self.points.push_back(Point {
+                at_ms,
+                success: sums.0.saturating_sub(before.0),
+                retry: sums.1.saturating_sub(before.1),
+                dead: sums.2.saturating_sub(before.2),
+            });
+        }
+        while self.points.len() > POINTS_MAX {
+            self.points.pop_front();
+        }
+    }
+}
+
+async fn pause(client: &Client, queue: &QueueName) -> Option<Shut> {
+    let limit = client.gate(queue, Gate::Queue).get().await.ok().flatten();
+    limit.and_then(|limit| limit.shut)
+}
+
+/// Returns what ended in a second; `None` without two reads.
+fn rates(first: &Totals, last: &Totals, time: Duration) -> Option<Rates> {
+    let seconds = time.as_secs_f64();
+    let rate = |before: u64, after: u64| float(after.saturating_sub(before)) / seconds;
+    (seconds > 0.5).then(|| Rates {
+        success_s: rate(first.successes, last.successes),
+        dead_s: rate(first.deaths, last.deaths),
+        retry_s: rate(first.retries, last.retries),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn float(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,210 @@
+//! One read of all queues: [`Snapshot`].
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use optimus_core::{FingerprintRow, Operation, QueueName};
+
+use crate::{
+    access::{Identity, Patterns, Payloads},
+    failures::Dying,
+    view::{
+        Counts, FailureRow, Features, OperationRow, Overview, Point, QueueRow, Rates, RedisState,
+        Slots, is_seen,
+    },
+};
+
+const ATTENTION_MAX: usize = 20;
+const FAILURES_MAX: usize = 10;
+const OPERATIONS_MAX: usize = 10;
+/// How many forms of an overview are kept, for people who see other queues.
+const FORMS_MAX: usize = 64;
+
+type Forms = HashMap<(Patterns, Payloads), Arc<str>>;
+
+/// One read of all queues.
+pub(crate) struct Snapshot {
+    /// Counts the reads of this process, for `Last-Event-ID`.
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
+    pub(crate) now_ms: u64,
+    pub(crate) namespace: String,
+    /// By name.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) left_out: u64,
+    pub(crate) redis: RedisState,
+    pub(crate) slots: Slots,
+    pub(crate) processes: u64,
+    pub(crate) features: Features,
+    pub(crate) series: Vec<Point>,
+    pub(crate) failures: Vec<(QueueName, FingerprintRow)>,
+    /// The latest first.
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) forms: Mutex<Forms>,
+}
+
+/// One queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) row: QueueRow,
+    pub(crate) rates: Rates,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            at: Instant::now(),
+            now_ms: 0,
+            namespace: String::new(),
+            entries: Vec::new(),
+            left_out: 0,
+            redis: RedisState::default(),
+            slots: Slots::default(),
+            processes: 0,
+            features: Features::default(),
+            series: Vec::new(),
+            failures: Vec::new(),
+            operations: Vec::new(),
+            forms: Mutex::default(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns the place of a queue.
+    pub(super) fn position(&self, queue: &str) -> Option<usize> {
+        self.entries.binary_search_by(|entry| entry.row.queue.as_str().cmp(queue)).ok()
+    }
+
+    pub(crate) fn row(&self, queue: &str) -> Option<&QueueRow> {
+        self.position(queue).map(|at| &self.entries[at].row)
+    }
+
+    /// Returns the queues that somebody sees.
+    pub(crate) fn seen_by<'a>(
+        &'a self,
+        identity: &'a Identity,
+    ) -> impl Iterator<Item = &'a Entry> + 'a {
+        let is_all = identity.queues.is_all();
+        self.entries.iter().filter(move |entry| is_all || identity.queues.take(&entry.row.queue))
+    }
+
+    /// Returns the queues with dead tasks.
+    pub(crate) fn dying(&self, takes: impl Fn(&str) -> bool) -> Vec<Dying> {
+        let entries = self.entries.iter().filter(|entry| entry.row.counts.dead > 0);
+        entries
+            .filter(|entry| takes(&entry.row.queue))
+            .filter_map(|entry| {
+                let queue = QueueName::new(&entry.row.queue).ok()?;
+                let (dead, deaths) = (entry.row.counts.dead, entry.row.totals.dead);
+                Some(Dying { queue, dead, deaths })
+            })
+            .collect()
+    }
+
+    pub(super) fn clone_with(&self, number: u64) -> Self {
+        Self {
+            number,
+            at: self.at,
+            now_ms: self.now_ms,
+            namespace: self.namespace.clone(),
+            entries: self.entries.clone(),
+            left_out: self.left_out,
+            redis: self.redis.clone(),
+            slots: self.slots,
+            processes: self.processes,
+            features: self.features,
+            series: self.series.clone(),
+            failures: self.failures.clone(),
+            operations: self.operations.clone(),
+            forms: Mutex::default(),
+        }
+    }
+
+    /// Returns the same numbers with a note that Redis can't be read.
+    pub(super) fn without_redis(&self) -> Self {
+        let mut snapshot = self.clone_with(self.number + 1);
+        snapshot.redis.up = false;
+        snapshot.at = Instant::now();
+        snapshot
+    }
+
+    /// Returns what somebody sees first.
+    pub(crate) fn overview(&self, identity: &Identity, payloads: Payloads) -> Overview {
+        let (mut counts, mut rates, mut oldest_ms) = (Counts::default(), Rates::default(), None);
+        let mut queue_count = 0;
+        let mut urgent: Vec<(u64, &QueueRow)> = Vec::new();
+        for Entry { row, rates: of_queue } in self.seen_by(identity) {
+            queue_count += 1;
+            counts.add(&row.counts);
+            rates.success_s += of_queue.success_s;
+            rates.dead_s += of_queue.dead_s;
+            rates.retry_s += of_queue.retry_s;
+            oldest_ms = oldest_ms.max(row.oldest_ms);
+            urgent.extend(Some((row.urgency(), row)).filter(|(urgency, _)| *urgency > 0));
+        }
+        urgent.sort_by_key(|(urgency, _)| std::cmp::Reverse(*urgency));
+        urgent.truncate(ATTENTION_MAX);
+        let sees_all = identity.queues.is_all();
+        let failures =
+            self.failures.iter().filter(|(queue, _)| identity.queues.take(queue.as_str()));
+        Overview {
+            now_ms: self.now_ms,
+            sampled_ms: self.now_ms,
+            redis: self.redis.clone(),
+            namespace: self.namespace.clone(),
+            counts,
+            rates,
+            oldest_ms,
+            slots: self.slots,
+            processes: self.processes,
+            queue_count: queue_count + if sees_all { self.left_out } else { 0 },
+            left_out: self.left_out,
+            attention: urgent.into_iter().map(|(_, row)| row.clone()).collect(),
+            failures: failures
+                .take(FAILURES_MAX)
+                .map(|(queue, row)| FailureRow::of(queue, row, payloads))
+                .collect(),
+            operations: self.operations(identity, payloads).take(OPERATIONS_MAX).collect(),
+            features: if sees_all {
+                self.features
+            } else {
+                Features { shards: false, sources: false, dispensers: false, ..self.features }
+            },
+            // The points are of all queues.
+            series: if sees_all { self.series.clone() } else { Vec::new() },
+        }
+    }
+
+    /// Returns the operations that somebody sees: those under way, and the latest that are over.
+    pub(crate) fn operations<'a>(
+        &'a self,
+        identity: &'a Identity,
+        payloads: Payloads,
+    ) -> impl Iterator<Item = OperationRow> + 'a {
+        let open = self.operations.iter().filter(|operation| !operation.state.is_over());
+        let over = self.operations.iter().filter(|operation| operation.state.is_over());
+        let seen = open.chain(over).filter(|operation| is_seen(operation, identity));
+        seen.map(move |operation| OperationRow::of(operation, payloads))
+    }
+
+    /// Returns the overview as JSON. People who see the same share it.
+    pub(crate) fn overview_json(&self, identity: &Identity, payloads: Payloads) -> Arc<str> {
+        let key = (identity.queues.clone(), payloads);
+        let forms = || self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(json) = forms().get(&key) {
+            return json.clone();
+        }
+        let json = serde_json::to_string(&self.overview(identity, payloads)).unwrap_or_default();
+        let json: Arc<str> = json.into();
+        let mut forms = forms();
+        if forms.len() < FORMS_MAX {
+            forms.insert(key, json.clone());
+        }
+        json
+    }
+}

@@ -1,0 +1,48 @@
+//! Dead tasks with the same cause.
+
+use optimus_core::{FingerprintRow, QueueName};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::at_ms;
+use crate::{access::Payloads, redact::redact_text};
+
+/// Dead tasks with the same cause.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct FailureRow {
+    pub(crate) queue: String,
+    pub(crate) task: Option<String>,
+    /// `null` for errors that no worker wrote, such as losses.
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) reason: Option<String>,
+    /// The first line of the error, with `#` instead of numbers, ids and quoted parts.
+    pub(crate) outline: Option<String>,
+    pub(crate) dead: u64,
+    pub(crate) first_ms: u64,
+    pub(crate) last_ms: u64,
+    /// The task that died last.
+    pub(crate) sample: String,
+    /// The error of that task.
+    pub(crate) message: Option<String>,
+}
+
+impl FailureRow {
+    pub(crate) fn of(queue: &QueueName, row: &FingerprintRow, payloads: Payloads) -> Self {
+        let shown = |text: String| match payloads {
+            Payloads::Full => text,
+            Payloads::Redacted | Payloads::Hidden => redact_text(&text).0,
+        };
+        Self {
+            queue: queue.to_string(),
+            task: row.task.clone(),
+            fingerprint: row.fingerprint.map(|print| print.to_string()),
+            reason: row.reason.map(|reason| reason.as_str().to_owned()),
+            outline: row.outline().map(shown),
+            dead: row.dead,
+            first_ms: at_ms(row.first),
+            last_ms: at_ms(row.last),
+            sample: row.sample.to_string(),
+            message: row.error.as_ref().map(|error| shown(error.message.clone())),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A change of many tasks.
+
+use std::collections::BTreeMap;
+
+use optimus_core::{Operation, OperationSample, Value};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ErrorRow, TaskRowView, at_ms, headers_shown, line_shown};
+use crate::access::{Identity, Payloads};
+
+/// A change of many tasks, and how far it has come.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct OperationRow {
+    pub(crate) id: String,
+    /// `requeue`, `cancel`, `delete` or `run_now`.
+    act: Value,
+    /// Which tasks it changes.
+    filter: Value,
+    /// `counting`, `counted`, `running`, `done`, `cancelled` or `failed`.
+    pub(crate) state: &'static str,
+    who: String,
+    reason: String,
+    matched: u64,
+    done: u64,
+    /// How many run, and were asked to stop.
+    asked_to_stop: u64,
+    refused: u64,
+    gone: u64,
+    left: u64,
+    rate_s: f64,
+    created_ms: u64,
+    pub(crate) updated_ms: u64,
+    /// At most 20.
+    samples: Vec<TaskRowView>,
+    by_task: Vec<TaskCount>,
+    /// Some of the tasks that it could not change.
+    problems: Vec<ProblemRow>,
+    failure: Option<String>,
+    /// One line for people.
+    text: String,
+}
+
+/// How many tasks of a name match.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct TaskCount {
+    task: String,
+    count: u64,
+}
+
+/// A task that could not be changed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ProblemRow {
+    id: String,
+    error: String,
+}
+
+/// Returns whether somebody sees all queues of an operation.
+pub(crate) fn is_seen(operation: &Operation, identity: &Identity) -> bool {
+    let queues = operation.filter.queues();
+    identity.queues.is_all()
+        || (!queues.is_empty() && queues.iter().all(|queue| identity.queues.take(queue.as_str())))
+}
+
+impl OperationRow {
+    pub(crate) fn of(operation: &Operation, payloads: Payloads) -> Self {
+        let json = serde_json::to_value(operation).unwrap_or_default();
+        let counts = operation.by_task.iter();
+        Self {
+            id: operation.id.clone(),
+            act: json["act"].clone(),
+            filter: json["filter"].clone(),
+            state: operation.state.as_str(),
+            who: operation.who.clone(),
+            reason: operation.reason.clone(),
+            matched: operation.matched,
+            done: operation.done,
+            asked_to_stop: operation.asked_to_stop,
+            refused: operation.refused,
+            gone: operation.gone,
+            left: operation.left(),
+            rate_s: operation.rate_s,
+            created_ms: at_ms(operation.created),
+            updated_ms: at_ms(operation.updated),
+            samples: operation.samples.iter().map(|task| sample(task, payloads)).collect(),
+            by_task: counts
+                .map(|(task, count)| TaskCount { task: task.clone(), count: *count })
+                .collect(),
+            problems: operation
+                .problems
+                .iter()
+                .map(|problem| ProblemRow {
+                    id: problem.id.to_string(),
+                    error: line_shown(&problem.error, payloads),
+                })
+                .collect(),
+            failure: operation.failure.as_deref().map(|why| line_shown(why, payloads)),
+            text: operation.text(),
+        }
+    }
+}
+
+fn sample(task: &OperationSample, payloads: Payloads) -> TaskRowView {
+    let headers: &BTreeMap<String, String> = &task.headers;
+    TaskRowView {
+        id: task.id.to_string(),
+        task: task.task.clone(),
+        state: task.state.as_str(),
+        created_ms: task.created.map(at_ms),
+        at_ms: task.at.map(at_ms),
+        attempt: task.attempt,
+        took_ms: None,
+        worker: None,
+        headers: headers_shown(headers, payloads),
+        error: task.error.as_ref().map(|error| ErrorRow::of(error, payloads)),
+        progress: None,
+    }
+}

@@ -1,0 +1,142 @@
+//! A queue in a list.
+
+use optimus_core::{QueueSample, Shut};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{at_ms, span_ms};
+
+/// How many tasks are in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Counts {
+    pub(crate) ready: u64,
+    pub(crate) delayed: u64,
+    pub(crate) blocked: u64,
+    pub(crate) retry: u64,
+    pub(crate) working: u64,
+    pub(crate) dead: u64,
+    pub(crate) cancelled: u64,
+}
+
+impl Counts {
+    pub(crate) fn of(counts: &optimus_core::Counts) -> Self {
+        Self {
+            ready: counts.ready,
+            delayed: counts.delayed,
+            blocked: counts.blocked,
+            retry: counts.retry,
+            working: counts.working,
+            dead: counts.dead,
+            cancelled: counts.cancelled,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ready += other.ready;
+        self.delayed += other.delayed;
+        self.blocked += other.blocked;
+        self.retry += other.retry;
+        self.working += other.working;
+        self.dead += other.dead;
+        self.cancelled += other.cancelled;
+    }
+}
+
+/// What ended since the queue was first used.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub(crate) struct TotalsRow {
+    pub(crate) success: u64,
+    pub(crate) dead: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) retry: u64,
+}
+
+/// A pause.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct PausedRow {
+    /// Who has paused it; empty if this is not known.
+    by: String,
+    why: String,
+    since_ms: Option<u64>,
+}
+
+impl PausedRow {
+    pub(crate) fn of(shut: &Shut) -> Self {
+        Self { by: shut.by.clone(), why: shut.why.clone(), since_ms: Some(at_ms(shut.since)) }
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Self { by: String::new(), why: String::new(), since_ms: None }
+    }
+}
+
+/// A queue.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct QueueRow {
+    pub(crate) queue: String,
+    pub(crate) counts: Counts,
+    pub(crate) totals: TotalsRow,
+    /// The time since the submit of the first ready task.
+    pub(crate) oldest_ms: Option<u64>,
+    pub(crate) paused: Option<PausedRow>,
+    /// Tasks that succeeded in a second, over the last minute.
+    pub(crate) rate_s: Option<f64>,
+    /// Attempts that failed or were lost in the present hour and the one before.
+    pub(crate) failed_1h: Option<u64>,
+    /// The slots of the processes that serve it.
+    pub(crate) slots: Option<u64>,
+    /// The slots that it needs to end its backlog in a minute.
+    pub(crate) want_slots: Option<u64>,
+    /// How long its ready tasks last at this rate.
+    pub(crate) drain_ms: Option<u64>,
+}
+
+impl QueueRow {
+    pub(crate) fn of(sample: &QueueSample, rate: Option<f64>, shut: Option<&Shut>) -> Self {
+        let seen = &sample.seen;
+        let paused = shut.map(PausedRow::of);
+        let totals = &seen.totals;
+        Self {
+            queue: seen.queue.to_string(),
+            counts: Counts::of(&seen.counts),
+            totals: TotalsRow {
+                success: totals.successes,
+                dead: totals.deaths,
+                cancelled: totals.cancels,
+                retry: totals.retries,
+            },
+            oldest_ms: seen.oldest.map(span_ms),
+            paused: paused.or_else(|| seen.counts.paused.then(PausedRow::unknown)),
+            rate_s: rate,
+            failed_1h: Some(seen.recent.retries + seen.recent.deaths),
+            slots: Some(sample.slots),
+            want_slots: Some(sample.want_slots),
+            drain_ms: rate.and_then(|rate| drain_ms(seen.counts.ready, rate)),
+        }
+    }
+
+    /// Returns how much somebody should look at the queue; 0 for not at all.
+    pub(crate) fn urgency(&self) -> u64 {
+        let Counts { ready, dead, .. } = self.counts;
+        let is_unserved = ready > 0 && self.slots == Some(0);
+        let mut urgency = if is_unserved { 1_000_000_000 } else { 0 };
+        if self.paused.is_some() {
+            urgency += 500_000_000;
+        }
+        let late = self.oldest_ms.unwrap_or(0) / 1_000;
+        if late >= 60 {
+            urgency += late.min(100_000_000);
+        }
+        urgency + self.failed_1h.unwrap_or(0).min(10_000_000) + dead.min(1_000_000)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "counts are far below 2^52, and a time that is too long becomes the longest"
+)]
+fn drain_ms(ready: u64, rate: f64) -> Option<u64> {
+    (rate > 0.0).then(|| (ready as f64 / rate * 1_000.0) as u64)
+}

@@ -1,0 +1,91 @@
+//! A task in a list.
+
+use std::collections::BTreeMap;
+
+use optimus_core::{AttemptError, TaskProgress, TaskRow};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{at_ms, shown, span_ms};
+use crate::access::Payloads;
+
+/// A task.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct TaskRowView {
+    /// `queue/uuid`.
+    pub(crate) id: String,
+    pub(crate) task: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) created_ms: Option<u64>,
+    /// When it is due, or ended.
+    pub(crate) at_ms: Option<u64>,
+    pub(crate) attempt: u32,
+    pub(crate) took_ms: Option<u64>,
+    pub(crate) worker: Option<String>,
+    pub(crate) headers: BTreeMap<String, String>,
+    /// The last error.
+    pub(crate) error: Option<ErrorRow>,
+    pub(crate) progress: Option<ProgressRow>,
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ErrorRow {
+    pub(crate) at_ms: u64,
+    pub(crate) attempt: u32,
+    pub(crate) reason: &'static str,
+    /// The first line.
+    pub(crate) message: String,
+    /// The sources of the error.
+    pub(crate) causes: Vec<String>,
+    pub(crate) worker: String,
+    pub(crate) fingerprint: Option<String>,
+}
+
+/// How far a task has come.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ProgressRow {
+    /// From 0 to 1.
+    pub(crate) part: f64,
+    pub(crate) text: String,
+}
+
+impl TaskRowView {
+    pub(crate) fn of(row: &TaskRow, payloads: Payloads) -> Self {
+        Self {
+            id: row.id.to_string(),
+            task: row.task.clone(),
+            state: row.state.as_str(),
+            created_ms: row.created.map(at_ms),
+            at_ms: row.at.map(at_ms),
+            attempt: row.attempt,
+            took_ms: row.took.map(span_ms),
+            worker: row.worker.as_ref().map(ToString::to_string),
+            headers: shown::headers(&row.headers, payloads),
+            error: row.last_error.as_ref().map(|error| ErrorRow::of(error, payloads)),
+            progress: None,
+        }
+    }
+}
+
+impl ErrorRow {
+    pub(crate) fn of(error: &AttemptError, payloads: Payloads) -> Self {
+        let text = shown::line(&error.message, payloads);
+        let mut lines = text.lines().map(str::to_owned);
+        Self {
+            at_ms: at_ms(error.at),
+            attempt: error.attempt,
+            reason: error.reason.as_str(),
+            message: lines.next().unwrap_or_default(),
+            causes: lines.collect(),
+            worker: error.worker.clone(),
+            fingerprint: error.fingerprint.map(|print| print.to_string()),
+        }
+    }
+}
+
+impl ProgressRow {
+    pub(crate) fn of(progress: &TaskProgress, payloads: Payloads) -> Self {
+        Self { part: progress.part, text: shown::line(&progress.text, payloads) }
+    }
+}

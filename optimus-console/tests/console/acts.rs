@@ -1,0 +1,98 @@
+//! What operators change.
+
+use std::sync::Arc;
+
+use optimus::TaskState;
+use optimus_testkit::eventually;
+use serde_json::json;
+
+use crate::stage::{SOON, Stage, busy, call};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_paused_and_resumed_and_all_who_watch_see_it_at_once() {
+    let stage = Stage::new().await;
+    stage.client.submit(call("x")).await.unwrap();
+    let served = stage.open();
+    served.browser.look("overview").await;
+    served.browser.act("queues/mail/pause", &json!({ "reason": "a deploy" })).await.is(204);
+    let row = served.browser.look("queues").await["rows"][0].clone();
+    assert_eq!(
+        (&row["paused"]["by"], &row["paused"]["why"]),
+        (&json!("tester"), &json!("a deploy"))
+    );
+    assert!(stage.client.inspector().counts("mail").await.unwrap().paused);
+    served.browser.act("queues/mail/resume", &json!({})).await.is(204);
+    assert_eq!(served.browser.look("queues").await["rows"][0]["paused"], json!(null));
+    assert!(!stage.client.inspector().counts("mail").await.unwrap().paused);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_retried_cancelled_hurried_and_deleted_each_with_an_answer() {
+    let stage = Stage::new().await;
+    let filled = stage.fill().await;
+    let served = stage.open();
+    let act = async |act: &str, ids: &[&optimus::TaskId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let answer = served.browser.act("tasks/act", &json!({ "act": act, "ids": ids })).await;
+        answer.is(200).json()["answers"].clone()
+    };
+    let answers = act("retry", &[&filled.dead, &filled.ready]).await;
+    assert_eq!((&answers[0]["ok"], &answers[1]["ok"]), (&json!(true), &json!(false)));
+    assert_eq!(answers[1]["id"], filled.ready.to_string());
+    assert_eq!(stage.state(&filled.dead).await, TaskState::Ready);
+    assert_eq!(act("cancel", &[&filled.ready]).await[0]["text"], "is cancelled");
+    assert_eq!(stage.state(&filled.ready).await, TaskState::Cancelled);
+    assert_eq!(act("run_now", &[&filled.retry]).await[0]["text"], "is due now");
+    assert_eq!(act("delete", &[&filled.cancelled]).await[0]["text"], "is deleted");
+    assert_eq!(stage.state(&filled.cancelled).await, TaskState::Forgotten);
+    let none = json!({ "act": "retry", "ids": [] });
+    served.browser.act("tasks/act", &none).await.fails(400, "invalid");
+    let many = json!({ "act": "retry", "ids": vec![filled.dead.to_string(); 101] });
+    served.browser.act("tasks/act", &many).await.fails(400, "invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_is_asked_to_be_quiet() {
+    let stage = Arc::new(Stage::new().await);
+    let (_, running) = busy(&stage).await;
+    let served = stage.open();
+    let id = served.browser.look("processes").await["rows"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("processes/{id}/act");
+    let answer = served.browser.act(&path, &json!({ "act": "quiet" })).await.is(200).json();
+    assert!(answer["text"].as_str().unwrap().contains("begins no more tasks"), "{answer}");
+    eventually("the process is quiet", SOON, async || {
+        served.browser.look("processes").await["rows"][0]["slots"] == 0
+    })
+    .await;
+    served.browser.act(&path, &json!({ "act": "slots" })).await.fails(400, "invalid");
+    let absent = "processes/gone-1-0a0b0c0d/act";
+    served.browser.act(absent, &json!({ "act": "stop" })).await.fails(404, "not_found");
+    served.browser.act("processes/x/act", &json!({ "act": "stop" })).await.fails(400, "invalid");
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_limits_and_schedules_are_paused_resumed_and_hurried() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    stage.furnish().await;
+    let served = stage.open();
+    let act = async |kind: &str, body: serde_json::Value| {
+        let answer = served.browser.act(&format!("things/{kind}/act"), &body).await;
+        answer.is(200).json()["text"].as_str().unwrap().to_owned()
+    };
+    let lane = json!({ "queue": "mail", "name": "user-7", "act": "resume" });
+    assert!(act("lanes", lane).await.starts_with("resumed"));
+    let limit = json!({ "queue": "mail", "name": "limit:stripe", "act": "pause", "reason": "x" });
+    assert!(act("limits", limit).await.starts_with("paused"));
+    let paused = served.browser.look("limits?queue=mail").await.to_string();
+    assert!(paused.contains("paused by tester (x)"), "{paused}");
+    assert_eq!(act("schedules", json!({ "name": "digest", "act": "pause" })).await, "paused");
+    let now = act("schedules", json!({ "name": "digest", "act": "run_now" })).await;
+    assert!(now.starts_with("submitted mail/"), "{now}");
+    let absent = json!({ "name": "gone", "act": "pause" });
+    served.browser.act("things/schedules/act", &absent).await.fails(404, "not_found");
+    let wrong = json!({ "queue": "mail", "name": "user-7", "act": "run_now" });
+    served.browser.act("things/lanes/act", &wrong).await.fails(400, "invalid");
+    served.browser.act("things/cats/act", &absent).await.fails(400, "invalid");
+}

@@ -1,0 +1,17 @@
+//! Serves the console over a real Redis, and asks it as browsers and attackers do.
+
+mod abuses;
+mod access;
+mod acts;
+mod assets;
+mod audit;
+mod client;
+mod cost;
+mod events;
+mod limits;
+mod looks;
+mod openapi;
+mod operations;
+mod redaction;
+mod requests;
+mod stage;

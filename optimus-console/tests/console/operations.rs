@@ -1,0 +1,81 @@
+//! Changes of many tasks.
+
+use optimus_testkit::eventually;
+use serde_json::json;
+
+use crate::{
+    events::Events,
+    stage::{SOON, Stage, call},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_tasks_are_counted_first_and_changed_once_that_is_confirmed() {
+    let stage = Stage::new().await;
+    let calls: Vec<_> = (0..300).map(|_| call("x")).collect();
+    stage.client.submit_all(calls).await.unwrap();
+    let served = stage.guarded();
+    let ann = served.bearer("ann");
+    let mut events = Events::open(&ann, "").await;
+    events.until("event: overview").await;
+    let order = json!({ "act": "cancel", "filter": { "queue": "mail", "state": "ready" } });
+    let counted = ann.act("operations", &order).await.is(200).json();
+    assert_eq!((&counted["state"], &counted["matched"]), (&json!("counted"), &json!(300)));
+    assert_eq!(counted["by_task"], json!([{ "task": "send_mail", "count": 300 }]));
+    assert_eq!(counted["samples"].as_array().unwrap().len(), 20);
+    assert_eq!(stage.client.inspector().counts("mail").await.unwrap().ready, 300);
+    let path = format!("operations/{}", counted["id"].as_str().unwrap());
+    let wrong = ann.act(&format!("{path}/confirm"), &json!({ "expect": 299 })).await;
+    wrong.fails(409, "refused");
+    let confirm = json!({ "expect": 300, "reason": "a wrong deploy" });
+    let running = ann.act(&format!("{path}/confirm"), &confirm).await.is(200).json();
+    assert!(["running", "done"].contains(&running["state"].as_str().unwrap()), "{running}");
+    eventually("it is done", SOON, async || ann.look(&path).await["state"] == "done").await;
+    let done = ann.look(&path).await;
+    assert_eq!((&done["done"], &done["left"]), (&json!(300), &json!(0)), "{done}");
+    assert_eq!(stage.client.inspector().counts("mail").await.unwrap().cancelled, 300);
+    assert_eq!(ann.look("operations").await["rows"][0]["id"], done["id"]);
+    events.until("event: operation").await;
+    events.until("\"state\":\"done\"").await;
+    let audit = ann.look("audit").await["rows"].clone();
+    assert_eq!(audit[0]["act"], "operation.confirm");
+    assert_eq!(audit[0]["outcome"], "confirmed for 300 tasks");
+    assert!(audit[1]["outcome"].as_str().unwrap().starts_with("failed: "), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_needs_the_role_and_the_queues_of_its_tasks() {
+    let stage = Stage::new().await;
+    for queue in ["mail", "tenant-a"] {
+        stage.client.submit(call("x").queue(queue)).await.unwrap();
+    }
+    let served = stage.guarded();
+    let [vera, olga, tina] = ["vera", "olga", "tina"].map(|name| served.bearer(name));
+    let order = |act: &str, queue: &str| {
+        let filter = json!({ "queue": queue, "state": "ready" });
+        json!({ "act": act, "filter": filter })
+    };
+    vera.act("operations", &order("cancel", "mail")).await.fails(403, "forbidden");
+    olga.act("operations", &order("delete", "mail")).await.fails(403, "forbidden");
+    tina.act("operations", &order("cancel", "mail")).await.fails(403, "forbidden");
+    let all = json!({ "act": "cancel", "filter": {} });
+    tina.act("operations", &all).await.fails(403, "forbidden");
+    let own = tina.act("operations", &order("delete", "tenant-a")).await.is(200).json();
+    let foreign = olga.act("operations", &order("cancel", "mail")).await.is(200).json();
+    let path = |operation: &serde_json::Value, verb: &str| {
+        format!("operations/{}{verb}", operation["id"].as_str().unwrap())
+    };
+    let confirm = json!({ "expect": 1 });
+    olga.act(&path(&own, "/confirm"), &confirm).await.fails(403, "forbidden");
+    vera.act(&path(&foreign, "/cancel"), &json!({})).await.fails(403, "forbidden");
+    tina.act(&path(&foreign, "/confirm"), &confirm).await.fails(404, "not_found");
+    tina.get(&format!("/api/v1/{}", path(&foreign, ""))).await.fails(404, "not_found");
+    assert!(!tina.look("operations").await.to_string().contains(foreign["id"].as_str().unwrap()));
+    olga.act(&path(&foreign, "/cancel"), &json!({ "reason": "no" })).await.is(200);
+    olga.act(&path(&foreign, "/confirm"), &confirm).await.fails(409, "refused");
+    for id in ["x", "..%2f", "%00", &"a".repeat(100)] {
+        olga.get(&format!("/api/v1/operations/{id}")).await.fails(404, "not_found");
+    }
+    let success = json!({ "act": "requeue", "filter": { "queue": "mail", "state": "ready" } });
+    olga.act("operations", &success).await.fails(400, "invalid");
+    assert_eq!(stage.client.inspector().counts("mail").await.unwrap().ready, 1);
+}
