@@ -4,11 +4,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     command::{
-        completions::Completions, dead::DeadCommand, dev::Dev, dispenser::DispenserCommand,
-        doctor::Doctor, exporter::Exporter, flow::FlowCommand, group::GroupCommand,
-        history::HistoryCommand, lane::LaneCommand, limit::LimitCommand, man::Man, op::OpCommand,
-        process::ProcessCommand, queue::QueueCommand, schedule::ScheduleCommand, search::Search,
-        shard::ShardCommand, stats::StatsArguments, task::TaskCommand, worker::WorkerCommand,
+        completions::Completions, console::ConsoleArguments, dead::DeadCommand, dev::Dev,
+        dispenser::DispenserCommand, doctor::Doctor, exporter::Exporter, flow::FlowCommand,
+        group::GroupCommand, history::HistoryCommand, lane::LaneCommand, limit::LimitCommand,
+        man::Man, op::OpCommand, process::ProcessCommand, queue::QueueCommand,
+        schedule::ScheduleCommand, search::Search, shard::ShardCommand, stats::StatsArguments,
+        task::TaskCommand, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -105,6 +106,7 @@ pub(crate) enum Command {
     Search(Search),
     Doctor(Doctor),
     Exporter(Exporter),
+    Console(ConsoleArguments),
     Dev(Dev),
     Completions(Completions),
     Man(Man),

@@ -1,43 +1,70 @@
 //! `optimus dev`: a private Redis server.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::Args;
+use optimus_console::Console;
+use optimus_core::Client;
 use serde_json::json;
-use tokio::process::Command;
+use tokio::{process::Command, task::JoinHandle};
 
+use super::console::listen_at;
 use crate::{
     arguments::Global,
     failure::{Exit, Failure},
     output::Out,
     private_redis::PrivateRedis,
+    session::Session,
 };
 
-/// Run a private Redis server until Ctrl-C, or for the time of a command.
+/// Run a private Redis server and its web console until Ctrl-C, or for the time of a command.
 ///
-/// The server listens on the loopback interface alone. It needs `redis-server` or `valkey-server`
+/// Both listen on the loopback interface alone. This needs `redis-server` or `valkey-server`
 /// in `PATH`, and no configuration.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
     /// The port [default: a free one].
     #[arg(long)]
     port: Option<u16>,
+    /// The port of the console [default: a free one].
+    #[arg(long, value_name = "PORT")]
+    console_port: Option<u16>,
     /// Keep the tasks in this directory [default: in memory, until the server ends].
     #[arg(long, value_name = "DIRECTORY")]
     keep: Option<PathBuf>,
+    /// Go on until Ctrl-C once the command has ended, so that its tasks can be looked at.
+    #[arg(long)]
+    stay: bool,
     /// Run this command with `OPTIMUS_URL` set, and end with it: `optimus dev -- cargo run`.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+/// The variable with the namespace.
+const NAMESPACE: &str = optimus_core::environment::NAMESPACE;
 
 pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Failure> {
     if global.url.is_some() {
         return Err(Failure::usage("--url names another store; `dev` starts its own"));
     }
     let mut server = PrivateRedis::start(dev.port, dev.keep.as_deref()).await?;
+    let namespace = global.namespace.clone().or_else(|| std::env::var(NAMESPACE).ok());
+    let (console, page) =
+        match show(&server, dev.console_port.unwrap_or(0), namespace.as_deref()).await {
+            Ok(shown) => shown,
+            Err(failure) => {
+                server.stop().await;
+                return Err(failure);
+            }
+        };
     let Some((program, arguments)) = dev.command.split_first() else {
-        let object = json!({ "url": server.url, "pid": server.pid() });
+        let object = json!({ "url": server.url, "pid": server.pid(), "console": page });
         out.done(&object, &format!("OPTIMUS_URL={}", server.url))?;
+        out.hint(&format!("console: {page}"));
         out.hint("Ctrl-C ends the server");
         tokio::select! {
             biased;
@@ -48,22 +75,44 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
                 return Err(Failure::new(format!("the server has ended by itself: {status}")));
             }
         }
+        console.abort();
         server.stop().await;
         return Ok(Exit::Done);
     };
     out.hint(&format!("OPTIMUS_URL={}", server.url));
+    out.hint(&format!("console: {page}"));
     let mut command = Command::new(program);
     command.args(arguments).env("OPTIMUS_URL", &server.url);
     if let Some(namespace) = &global.namespace {
         command.env("OPTIMUS_NAMESPACE", namespace);
     }
     let code = run_beside(command, &mut server).await;
+    if let (true, Ok(code)) = (dev.stay, &code) {
+        out.hint(&format!("the command has ended with {code}; Ctrl-C ends the server"));
+        asked_to_end().await;
+    }
+    console.abort();
     server.stop().await;
     let code = code.map_err(|problem| {
         Failure::not_found(format!("{} can't be run: {problem}", program.to_string_lossy()))
     })?;
     // The command's own exit code is the answer.
     std::process::exit(code)
+}
+
+/// Serves the console of the server. Returns its URL, too.
+async fn show(
+    server: &PrivateRedis,
+    port: u16,
+    namespace: Option<&str>,
+) -> Result<(JoinHandle<()>, String), Failure> {
+    let mut builder = Client::builder(&server.url);
+    if let Some(namespace) = namespace.filter(|namespace| !namespace.trim().is_empty()) {
+        builder = builder.namespace(namespace.trim());
+    }
+    let console = Console::new(builder.connect().await?).operator(Session::operator());
+    let (listener, page) = listen_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    Ok((tokio::spawn(console.serve(listener)?), page))
 }
 
 /// Runs a command to its end, and returns its exit code. Ctrl-C reaches it without our help.

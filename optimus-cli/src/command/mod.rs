@@ -1,6 +1,7 @@
 //! One noun, one file: the arguments of its commands, and what they do.
 
 pub(crate) mod completions;
+pub(crate) mod console;
 pub(crate) mod dead;
 pub(crate) mod dev;
 pub(crate) mod dispenser;
@@ -70,6 +71,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Search(command) => search::run(command, session).await,
         Command::Doctor(command) => doctor::run(&command, session).await,
         Command::Exporter(command) => exporter::run(command, session).await,
+        Command::Console(command) => console::run(command, session).await,
         Command::Dev(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

@@ -67,3 +67,50 @@ fn a_machine_without_a_server_is_told_what_to_install() {
         run(optimus().arg("dev").env("PATH", "/nowhere").env_remove("OPTIMUS_REDIS_SERVER"), "");
     assert!(ran.ended(3).err.contains("apt install redis-server"));
 }
+
+/// Asks a console over HTTP.
+fn ask(page: &str, path: &str) -> optimus_testkit::HttpAnswer {
+    let address = page.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    optimus_testkit::http_get(address, &format!("GET {path}")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_is_beside_the_server_and_shows_its_queues() {
+    let mut program =
+        Proc::program(env!("CARGO_BIN_EXE_optimus")).arg("dev").arg("--json").arg("--stay").start();
+    let line = program.wait_for_line("\"console\"", SOON).await;
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let client = Client::connect(started["url"].as_str().unwrap()).await.unwrap();
+    client.pause("mail").await.unwrap();
+    let page = started["console"].as_str().unwrap().to_owned();
+    let answer = ask(&page, "/api/v1/queues");
+    assert!(answer.status == 200 && answer.body.contains("\"mail\""), "{answer:?}");
+    assert!(ask(&page, "/").body.contains("<base href=\"/\""));
+    program.signal("INT");
+    assert!(program.wait(SOON).await.success());
+}
+
+#[test]
+fn a_console_that_others_could_reach_needs_tokens() {
+    let url = optimus_testkit::shared_redis();
+    let console = |arguments: &[&str]| {
+        let mut command = optimus();
+        command.args(["console", "--url", url.url()]).args(arguments);
+        run(&mut command, "")
+    };
+    let refused = console(&["--listen", "0.0.0.0:0"]).ended(2);
+    assert!(refused.err.contains("no authentication"), "{refused:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens");
+    for (text, why) in [
+        ("", "has no secret"),
+        ("ann", ":1: write a name, a role and the SHA-256"),
+        ("# people\nann boss 00", ":2: \"boss\" is not viewer, operator or admin"),
+        ("ann admin 00", ":1: the SHA-256 of \"ann\" is not 64"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = console(&["--tokens", file.to_str().unwrap()]).ended(2);
+        assert!(refused.err.contains(why), "{refused:?}");
+    }
+    assert!(console(&["--payloads", "all"]).ended(2).err.contains("admin=full"));
+}
