@@ -22,6 +22,7 @@ pages! {
     Statistics: "../docs/guides/statistics.md",
     Metrics: "../docs/guides/metrics.md",
     Tracing: "../docs/guides/tracing.md",
+    Console: "../docs/guides/console.md",
     Idempotence: "../docs/guides/idempotence.md",
     Lanes: "../docs/guides/lanes.md",
     Dependencies: "../docs/guides/dependencies.md",
