@@ -1,7 +1,8 @@
-//! What the pages cost Redis. `cargo test -p optimus-tasks-console --test console cost -- --ignored
-//! --nocapture` prints it.
+//! What the pages cost Redis, at 1,000 queues with 100,000 tasks: the least of five times, since
+//! another program may have had the processor. This prints it: `cargo test -p
+//! optimus-tasks-console --test console cost -- --ignored --nocapture`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use optimus::{Client, TaskId};
 use optimus_console::{Console, ConsoleListener};
@@ -34,7 +35,7 @@ fn difference(
     before: &BTreeMap<String, (u64, u64)>,
     after: &BTreeMap<String, (u64, u64)>,
 ) -> (u64, u64) {
-    let outside: Vec<&str> = vec!["evalsha", "eval", "zrange", "hmget", "smembers", "time", "get"];
+    let outside = ["evalsha", "eval", "zrange", "hmget", "smembers", "time", "get"];
     let mut sum = (0, 0);
     for (name, (calls, usec)) in after {
         let (calls_before, usec_before) = before.get(name).copied().unwrap_or_default();
@@ -67,10 +68,16 @@ async fn each_page_is_printed_with_its_commands_and_the_time_of_redis() {
     let browser = Browser::new(listener.address().unwrap());
     let serving = tokio::spawn(Console::new(client).serve(listener).unwrap());
     let mut admin = redis.admin().await;
-    let before = spent(&mut admin).await;
-    browser.look("overview").await;
-    let (calls, usec) = difference(&before, &spent(&mut admin).await);
-    println!("{:<44} {calls:>6} commands {usec:>7} µs", "a read of all queues (each 5 s)");
+    let (mut least, mut calls) = (u64::MAX, 0);
+    for _ in 0..TIMES {
+        // A read is shown for 5 s.
+        tokio::time::sleep(Duration::from_millis(5_100)).await;
+        let before = spent(&mut admin).await;
+        browser.look("overview").await;
+        let (now, usec) = difference(&before, &spent(&mut admin).await);
+        (least, calls) = (least.min(usec), now);
+    }
+    println!("\n{:<44} {calls:>6} commands {least:>7} µs", "a read of all queues (each 5 s)");
     for path in [
         "session".to_owned(),
         "overview".into(),
