@@ -34,8 +34,8 @@ end
 -- position of the first other option.
 local function read_prerequisites(queue, found, options, at, ids, now)
   found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
-  -- What tasks of this call wait for, and those that are accepted so far.
-  found.asked, found.waiting_here = {}, {}
+  -- What tasks of this call wait for; those accepted so far, and how many of `waits` were noted.
+  found.asked, found.waiting_here, found.waits_noted = {}, {}, 0
   local first = read_after_options(found, options, at, ids)
   local flow, here, refs = flow_of(queue.meta), {}, {}
   found.flow = flow

@@ -64,6 +64,29 @@ local function is_awaited(found, id, ref)
   return ties[1] or ties[2]
 end
 
+-- Notes what the accepted tasks before this one wait for. Those without an option are among them.
+local function note_waiting(found, ids, position)
+  local at = found.waits_noted + 1
+  while found.waits[at] and found.waits[at] < position do
+    local before = found.waits[at]
+    if found.apart[before] ~= 'taken' then
+      found.waiting_here[ids[before]] = found.unmet[before]
+    end
+    at = at + 1
+  end
+  found.waits_noted = at - 1
+end
+
+-- Returns the tasks between this one and itself, nil if it does not wait for itself.
+local function cycle_through(found, ids, position, ref)
+  local id = ids[position]
+  if not is_awaited(found, id, ref) then
+    return nil
+  end
+  note_waiting(found, ids, position)
+  return found.walking()(found, id, ref, found.unmet[position])
+end
+
 -- Decides about one task by its option, by the store and by the tasks that the call has accepted so
 -- far. `found` collects the decisions.
 local function read_option(queue, found, option, ids, now)
@@ -91,13 +114,11 @@ local function read_option(queue, found, option, ids, now)
   end
   if found.unmet[position] then
     local ref = key and string.sub(key, #found.flow.base + 5)
-    local cycle = is_awaited(found, id, ref)
-      and found.walking()(found, id, ref, found.unmet[position])
+    local cycle = cycle_through(found, ids, position, ref)
     if cycle then
       leave_out(found, position, '*' .. cycle)
       return
     end
-    found.waiting_here[id] = found.unmet[position]
   end
   if key then
     found.owners[key] = id

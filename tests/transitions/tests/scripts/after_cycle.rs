@@ -64,6 +64,14 @@ async fn tasks_of_one_call_are_decided_in_their_order(bench: Bench) {
     assert_eq!(receipts, [created.clone(), created.clone(), refused, created]);
 }
 
+async fn a_task_that_only_waits_is_known_to_the_later_ones_of_its_call(bench: Bench) {
+    let first = waiting(job(), After::new([keyed(&bench, "b")]));
+    let second = waiting(job().biz_id("b"), after(first.id()));
+    let (ids, receipts) = add(&bench, vec![first, second]).await;
+    assert_eq!(receipts, [Receipt::Created, Receipt::WaitsForItself(ids[..1].to_vec())]);
+    assert_eq!(bench.state(&ids[1]).await, TaskState::Forgotten);
+}
+
 async fn a_call_that_is_sent_again_has_the_same_answer(bench: Bench) {
     add(&bench, vec![link(&bench, "a", &["b"])]).await;
     let tasks = [link(&bench, "b", &["a"])];
@@ -132,6 +140,7 @@ on_both![
     the_later_of_two_tasks_that_wait_for_each_other_is_refused,
     a_longer_cycle_is_named_in_its_order,
     tasks_of_one_call_are_decided_in_their_order,
+    a_task_that_only_waits_is_known_to_the_later_ones_of_its_call,
     a_call_that_is_sent_again_has_the_same_answer,
     a_task_for_which_others_wait_may_wait_for_a_third,
     a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id,
