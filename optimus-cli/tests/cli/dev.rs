@@ -109,7 +109,8 @@ fn a_console_that_others_could_reach_needs_tokens() {
         ("ann admin 00", ":1: the SHA-256 of \"ann\" is not 64"),
     ] {
         std::fs::write(&file, text).unwrap();
-        let refused = console(&["--tokens", file.to_str().unwrap()]).ended(2);
+        let tokens = file.to_str().unwrap();
+        let refused = console(&["--listen", "127.0.0.1:0", "--tokens", tokens]).ended(2);
         assert!(refused.err.contains(why), "{refused:?}");
     }
     assert!(console(&["--payloads", "all"]).ended(2).err.contains("admin=full"));
