@@ -1,10 +1,17 @@
 //! A connected command: [`Session`].
 
+use std::cell::Cell;
+
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use optimus_core::{Client, Error, Inspector, QueueName, TaskId, environment};
 
-use crate::{arguments::Global, consent::Consent, failure::Failure, output::Out};
+use crate::{
+    arguments::Global,
+    consent::Consent,
+    failure::{Exit, Failure},
+    output::Out,
+};
 
 /// How many requests are under way at once.
 pub(crate) const REQUESTS_MAX: usize = 16;
@@ -16,6 +23,8 @@ pub(crate) struct Session<'a> {
     pub(crate) consent: Consent,
     /// Why the operator pauses something.
     pub(crate) reason: String,
+    /// Whether a queue was left out, because Redis refuses to read it.
+    has_left_out: Cell<bool>,
 }
 
 impl<'a> Session<'a> {
@@ -29,7 +38,8 @@ impl<'a> Session<'a> {
         }
         let client = connect(global).await?;
         let reason = global.reason.clone().unwrap_or_default();
-        Ok(Self { client, out, consent: Consent::of(global), reason })
+        let (consent, has_left_out) = (Consent::of(global), Cell::new(false));
+        Ok(Self { client, out, consent, reason, has_left_out })
     }
 
     pub(crate) fn inspector(&self) -> Inspector {
@@ -49,14 +59,50 @@ impl<'a> Session<'a> {
         Ok(named.to_vec())
     }
 
-    /// Returns what `read` returns for each queue, in order.
+    /// Returns what `read` returns for each queue, in order. Warns of a queue that Redis refuses to
+    /// read, and leaves it out: it must not hide the others.
     pub(crate) async fn each_queue<T, R: Future<Output = Result<T, Error>>>(
         &self,
         queues: &[QueueName],
         read: impl Fn(Inspector, QueueName) -> R,
     ) -> Result<Vec<T>, Failure> {
-        let reads = queues.iter().map(|queue| read(self.inspector(), queue.clone()));
-        Ok(stream::iter(reads).buffered(REQUESTS_MAX).try_collect().await?)
+        let (seen, unread) = self.each_readable(queues, read).await?;
+        if seen.is_empty() && !unread.is_empty() {
+            return Err(Failure::new(unread.join("; ")));
+        }
+        for problem in &unread {
+            self.has_left_out.set(true);
+            self.out.warn(problem);
+        }
+        Ok(seen)
+    }
+
+    /// Returns what `read` returns for each queue that can be read, in order, and why the others
+    /// can't.
+    pub(crate) async fn each_readable<T, R: Future<Output = Result<T, Error>>>(
+        &self,
+        queues: &[QueueName],
+        read: impl Fn(Inspector, QueueName) -> R,
+    ) -> Result<(Vec<T>, Vec<String>), Failure> {
+        let reads = queues.iter().map(|queue| {
+            let reading = read(self.inspector(), queue.clone());
+            async move { (queue, reading.await) }
+        });
+        let mut answers = stream::iter(reads).buffered(REQUESTS_MAX);
+        let (mut seen, mut unread) = (Vec::new(), Vec::new());
+        while let Some((queue, answer)) = answers.next().await {
+            match answer {
+                Ok(found) => seen.push(found),
+                Err(problem) if problem.is_rejected() => unread.push(unreadable(queue, &problem)),
+                Err(problem) => return Err(problem.into()),
+            }
+        }
+        Ok((seen, unread))
+    }
+
+    /// Returns the exit code of a command that has worked, of which a queue may have been left out.
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
+        if exit == Exit::Done && self.has_left_out.get() { Exit::Partly } else { exit }
     }
 
     /// Returns the id that a text names: `queue/uuid`, or the uuid of a task of any queue.
@@ -110,6 +156,11 @@ impl<'a> Session<'a> {
         let name = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
         name.map_or_else(String::new, |name| name.chars().filter(|c| !c.is_control()).collect())
     }
+}
+
+/// Says that a queue can't be read.
+pub(crate) fn unreadable(queue: &QueueName, problem: &Error) -> String {
+    format!("queue {queue} can't be read: {problem}")
 }
 
 async fn connect(global: &Global) -> Result<Client, Failure> {

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::Args;
-use optimus_core::{QueueName, Sampler};
+use optimus_core::{QueueName, Sample, Sampler};
 use optimus_metrics::{Listener, Server, parse_address};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::{
     exporter::Page,
     failure::{Exit, Failure},
     parse,
-    session::Session,
+    session::{Session, unreadable},
 };
 
 /// The shortest time between two reads. A shorter one would be work for Redis that nobody sees.
@@ -67,7 +67,10 @@ async fn serve(command: Exporter, session: &Session<'_>) -> Result<Exit, Failure
     let page = Page::new(every);
     let mut sampler = Sampler::new(session.inspector(), queues, queues_max, target);
     // If Redis can't be used, a supervisor hears it now.
-    page.show(sampler.sample().await?);
+    let first = sampler.sample().await?;
+    let mut wrong = Vec::new();
+    warn_of(problems(&first), &mut wrong, session);
+    page.show(first);
     let shown = page.clone();
     let server = Server::start(listener, move |path, query| shown.answer(path, query))
         .map_err(|problem| Failure::new(format!("can't start a thread: {problem}")))?;
@@ -77,8 +80,26 @@ async fn serve(command: Exporter, session: &Session<'_>) -> Result<Exit, Failure
     loop {
         tokio::time::sleep(every).await;
         match sampler.sample().await {
-            Ok(sample) => page.show(sample),
-            Err(problem) => page.fail(&problem),
+            Ok(sample) => {
+                warn_of(problems(&sample), &mut wrong, session);
+                page.show(sample);
+            }
+            Err(problem) => {
+                warn_of(vec![format!("can't read Redis: {problem}")], &mut wrong, session);
+                page.fail(&problem);
+            }
         }
     }
+}
+
+fn problems(sample: &Sample) -> Vec<String> {
+    sample.unreadable.iter().map(|(queue, problem)| unreadable(queue, problem)).collect()
+}
+
+/// Warns of what was not wrong at the read before.
+fn warn_of(now: Vec<String>, before: &mut Vec<String>, session: &Session<'_>) {
+    for problem in now.iter().filter(|problem| !before.contains(problem)) {
+        session.out.warn(problem);
+    }
+    *before = now;
 }

@@ -48,7 +48,8 @@ pub(crate) async fn run(command: Command, global: &Global, out: &Out) -> Result<
         _ => {}
     }
     let session = Session::open(global, out).await?;
-    Box::pin(operate(command, &session)).await
+    let exit = Box::pin(operate(command, &session)).await?;
+    Ok(session.exit(exit))
 }
 
 async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failure> {

@@ -34,13 +34,16 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         )?;
         Ok(Look { queue, counts, workers, first: page.rows })
     };
-    let (looks, now) = (session.each_queue(&queues, read).await?, session.now().await?);
-    let mut findings = Vec::new();
+    let (looks, unread) = session.each_readable(&queues, read).await?;
+    let now = session.now().await?;
+    let mut findings: Vec<Finding> =
+        unread.into_iter().map(|text| Finding::warning("unreadable", text)).collect();
+    let queues: Vec<QueueName> = looks.iter().map(|look| look.queue.clone()).collect();
     for look in &looks {
         findings.extend(look.check(now, late));
     }
     findings.extend(schedules(session, &queues).await?);
-    if looks.is_empty() {
+    if looks.is_empty() && findings.is_empty() {
         findings.push(Finding::note("queues", "no task was submitted to this namespace"));
     } else if findings.is_empty() {
         let queues = text::count(looks.len() as u64, "queue");
@@ -127,7 +130,9 @@ async fn schedules(session: &Session<'_>, queues: &[QueueName]) -> Result<Vec<Fi
             }
         }
     };
-    Ok(session.each_queue(queues, read).await?.into_iter().flatten().collect())
+    let (found, unread) = session.each_readable(queues, read).await?;
+    let unread = unread.into_iter().map(|text| Finding::warning("unreadable", text));
+    Ok(found.into_iter().flatten().chain(unread).collect())
 }
 
 fn orphaned(queue: &QueueName, name: &str) -> Finding {

@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
+use optimus::Client;
 use optimus_testkit::{RedisServer, eventually};
 
 use crate::{
-    kit::{optimus, run},
+    kit::{optimus, run, set_text},
     stage::Stage,
 };
 
@@ -46,6 +47,28 @@ fn a_server_that_is_not_there_or_refuses_has_its_own_codes() {
     let without = server.url().replace("s3cret", "wrong");
     let refused = run(optimus().args(["queue", "list", "--url", &without]), "").ended(7);
     assert!(!refused.err.contains("wrong@"), "no password is printed: {refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_redis_refuses_to_read_is_named_and_hides_no_other() {
+    let server = RedisServer::start();
+    let (url, broken) = (server.url(), "queue broken can't be read");
+    let client = Client::connect(&url).await.unwrap();
+    for queue in ["broken", "mail"] {
+        client.pause(queue).await.unwrap();
+    }
+    set_text(&url, "{optimus:broken:0}:ready");
+    let ran = |line: &[&str]| run(optimus().args(line).env("OPTIMUS_URL", &url), "");
+    let listed = ran(&["queue", "list"]).ended(5);
+    assert!(listed.out.contains("mail") && listed.err.contains(broken), "{listed:?}");
+    let listed = ran(&["queue", "list", "--json"]).ended(5);
+    assert_eq!(listed.json()[0]["queue"], "mail", "{listed:?}");
+    let doctor = ran(&["doctor"]).ended(8).out;
+    assert!(doctor.contains(broken) && doctor.contains("queue mail is paused"), "{doctor}");
+    set_text(&url, "{optimus:mail:0}:ready");
+    let none = ran(&["queue", "list"]).ended(1);
+    assert!(none.out.is_empty() && none.err.contains("queue mail can't be read"), "{none:?}");
+    ran(&["doctor"]).ended(8);
 }
 
 #[tokio::test(flavor = "multi_thread")]

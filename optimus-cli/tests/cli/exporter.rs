@@ -14,7 +14,7 @@ use optimus_testkit::{
 use tokio::task::spawn_blocking;
 
 use crate::{
-    kit::{optimus, run},
+    kit::{optimus, run, set_text},
     stage::{Stage, send},
 };
 
@@ -155,9 +155,7 @@ async fn a_queue_that_can_not_be_read_is_marked_and_the_others_are_shown() {
     for queue in ["a", "b", "c"] {
         client.pause(queue).await.unwrap();
     }
-    let mut set = redis::cmd("SET");
-    let set = set.arg("{optimus:b:0}:ready").arg("x");
-    set.query_async::<()>(&mut redis.admin().await).await.unwrap();
+    set_text(&redis.url(), "{optimus:b:0}:ready");
     let exporter = Exporter::start(&redis.url(), "optimus", &[]).await;
     let seen = exporter.metrics().await;
     let of_all = |name: &str| ["a", "b", "c"].map(|queue| of(&seen, name, queue));
@@ -170,6 +168,7 @@ async fn a_queue_that_can_not_be_read_is_marked_and_the_others_are_shown() {
     assert_eq!(answer.status, 503, "a scaler keeps what it has");
     assert!(answer.body.contains("WRONGTYPE"), "{}", answer.body);
     assert_eq!(exporter.want_slots("a").await, 0);
+    exporter.program.wait_for_line("queue b can't be read", SOON).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,12 +4,23 @@ use std::{
     env,
     fmt::Write as _,
     fs,
-    io::Write as _,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixStream,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
 use crate::scrub::scrub;
+
+/// Writes a text to a key of a server that listens on a Unix socket.
+pub(crate) fn set_text(url: &str, key: &str) {
+    let socket = url.strip_prefix("unix://").expect("a private server has a socket");
+    let mut stream = UnixStream::connect(socket).unwrap();
+    write!(stream, "SET {key} text\r\n").unwrap();
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"+OK\r\n");
+}
 
 /// What the program has printed, and its exit code.
 #[derive(Debug)]

@@ -163,7 +163,10 @@ async fn row_of(seat: &Seat, queue: &QueueName) -> Result<QueueRow, Problem> {
     let inspector = seat.inspector();
     let (seen, limit) = try_join!(inspector.overview(queues), gate.get())?;
     let seen = seen.into_iter().next();
-    let seen = seen.ok_or_else(|| Problem::not_found(format!("there is no queue {queue}")))?;
+    let mut seen = seen.ok_or_else(|| Problem::not_found(format!("there is no queue {queue}")))?;
+    if let Some(problem) = seen.problem.take() {
+        return Err(problem.into());
+    }
     let is_used = crate::view::Counts::of(&seen.counts) != crate::view::Counts::default()
         || seen.counts.paused
         || seen.totals != optimus_core::Totals::default();

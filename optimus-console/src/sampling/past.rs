@@ -106,6 +106,9 @@ impl Past {
         let before = &last.entries[at];
         let seen = self.client.inspector().overview(std::slice::from_ref(queue)).await?;
         let Some(seen) = seen.into_iter().next() else { return Ok(None) };
+        if seen.problem.is_some() {
+            return Ok(None);
+        }
         let (slots, want_slots) =
             (before.row.slots.unwrap_or(0), before.row.want_slots.unwrap_or(0));
         let sample = QueueSample { seen, slots, want_slots };
