@@ -23,7 +23,8 @@ await build({
   jsx: "automatic",
   jsxImportSource: "preact",
 });
-for (const name of ["index.html", "icon.svg"]) await copyFile(new URL(name, SRC), new URL(name, OUT));
+for (const name of ["index.html", "icon.svg"])
+  await copyFile(new URL(name, SRC), new URL(name, OUT));
 
 // The licences of what is in the bundle ask for their text.
 const licences = [];

@@ -24,6 +24,12 @@ await build({
   sourcemap: "inline",
 });
 const tests = files.map((name) => new URL(name.replace(/\.ts$/, ".mjs"), out).pathname);
-const words = ["--enable-source-maps", "--test", "--test-concurrency=1", ...process.argv.slice(3), ...tests];
+const words = [
+  "--enable-source-maps",
+  "--test",
+  "--test-concurrency=1",
+  ...process.argv.slice(3),
+  ...tests,
+];
 const ended = spawnSync(process.execPath, words, { cwd: root.pathname, stdio: "inherit" });
 process.exit(ended.status ?? 1);

@@ -79,7 +79,15 @@ export function Bulk({ act, filter, close }: Props) {
   );
 }
 
-function Stage({ act, operation, leave }: { act: TaskAct; operation: Operation; leave: () => void }) {
+function Stage({
+  act,
+  operation,
+  leave,
+}: {
+  act: TaskAct;
+  operation: Operation;
+  leave: () => void;
+}) {
   if (operation.state === "counting") {
     return (
       <p role="status" class="big-count">
@@ -105,7 +113,15 @@ function Stage({ act, operation, leave }: { act: TaskAct; operation: Operation; 
   );
 }
 
-function Question({ act, operation, leave }: { act: TaskAct; operation: Operation; leave: () => void }) {
+function Question({
+  act,
+  operation,
+  leave,
+}: {
+  act: TaskAct;
+  operation: Operation;
+  leave: () => void;
+}) {
   const [reason, setReason] = useState("");
   const [error, setError] = useState<string>();
   const [isBusy, setBusy] = useState(false);

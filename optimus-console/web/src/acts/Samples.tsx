@@ -34,9 +34,7 @@ export function Samples({ operation }: { operation: Operation }) {
       </ul>
       {samples.length > 0 && (
         <details class="samples" open>
-          <summary>
-            {samples.length} of them
-          </summary>
+          <summary>{samples.length} of them</summary>
           <Table label="Samples" columns={COLUMNS} rows={samples} id={(row) => row.id} />
         </details>
       )}

@@ -49,7 +49,8 @@ export const ACTS: Record<TaskAct, Words> = {
     danger: true,
     bulk: "cancel",
     states: ["ready", "delayed", "blocked", "retry", "working"],
-    means: "The tasks don't run. Attempts that run are asked to stop. Cancelled tasks can be retried.",
+    means:
+      "The tasks don't run. Attempts that run are asked to stop. Cancelled tasks can be retried.",
   },
   delete: {
     verb: "Delete",

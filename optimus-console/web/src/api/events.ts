@@ -89,7 +89,7 @@ function connect(): void {
   from.onerror = () => void retry();
 }
 
-/** A server ends a stream from time to time. One that was open this long is opened again at once. */
+/** A server ends streams from time to time. One that was open this long is opened again at once. */
 const WHOLE_MS = 10_000;
 
 /** A stream doesn't tell why it failed. A call does: the reader may have to sign in again. */

@@ -2,14 +2,7 @@
 
 export type Role = "viewer" | "operator" | "admin";
 export type State =
-  | "ready"
-  | "delayed"
-  | "blocked"
-  | "retry"
-  | "working"
-  | "dead"
-  | "cancelled"
-  | "success";
+  "ready" | "delayed" | "blocked" | "retry" | "working" | "dead" | "cancelled" | "success";
 
 export interface Session {
   identity: string | null;
@@ -288,13 +281,7 @@ export interface Operation {
 }
 
 export type Feature =
-  | "lanes"
-  | "limits"
-  | "schedules"
-  | "groups"
-  | "shards"
-  | "sources"
-  | "dispensers";
+  "lanes" | "limits" | "schedules" | "groups" | "shards" | "sources" | "dispensers";
 
 export interface Overview {
   now_ms: number;

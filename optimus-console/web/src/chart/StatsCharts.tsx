@@ -41,8 +41,20 @@ function Charts({ stats, range }: { stats: Stats; range: RangeName }) {
     <div class="charts">
       <Chart title="Succeeded" lines={[line]} format={rate} {...shared} />
       <Chart title="Failed" lines={failed(stats.rows, seconds)} format={rate} {...shared} />
-      <Chart title="Wait" lines={times(stats.rows, "wait")} format={duration} scale="log" {...shared} />
-      <Chart title="Run" lines={times(stats.rows, "run")} format={duration} scale="log" {...shared} />
+      <Chart
+        title="Wait"
+        lines={times(stats.rows, "wait")}
+        format={duration}
+        scale="log"
+        {...shared}
+      />
+      <Chart
+        title="Run"
+        lines={times(stats.rows, "run")}
+        format={duration}
+        scale="log"
+        {...shared}
+      />
     </div>
   );
 }

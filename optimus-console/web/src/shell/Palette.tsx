@@ -29,11 +29,15 @@ function useEntries(typed: string): Entry[] {
   const { hits } = useSearch(typed);
   const found = (hits?.hits ?? []).flatMap((hit) => {
     const href = inner(hit.href);
-    return href === undefined ? [] : [{ kind: hit.kind.replace("_", " "), text: hit.id, more: hit.text, href }];
+    return href === undefined
+      ? []
+      : [{ kind: hit.kind.replace("_", " "), text: hit.id, more: hit.text, href }];
   });
   const scan = (hits?.scan ?? []).slice(0, 5).flatMap((one) => {
     const href = inner(one.href);
-    return href === undefined ? [] : [{ kind: "scan", text: `Scan ${one.queue} for this text`, href }];
+    return href === undefined
+      ? []
+      : [{ kind: "scan", text: `Scan ${one.queue} for this text`, href }];
   });
   const all = { kind: "search", text: "All results", href: write(["search"], { q: typed }) };
   return [...places(typed), ...found, ...(typed === "" ? [] : [...scan, all])].slice(0, 40);

@@ -16,7 +16,10 @@ function decoded(part: string): string {
 
 export function read(hash: string): Route {
   const [path = "", search = ""] = split(hash.replace(/^#/, ""));
-  const parts = path.split("/").filter((part) => part !== "").map(decoded);
+  const parts = path
+    .split("/")
+    .filter((part) => part !== "")
+    .map(decoded);
   return { parts, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 

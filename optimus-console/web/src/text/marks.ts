@@ -72,7 +72,10 @@ function name(char: string): string {
 function joins(text: string, at: number): boolean {
   const next = text.codePointAt(at + 1);
   if (text.codePointAt(at) !== JOINER || next === undefined) return false;
-  return BEFORE_JOINER.test(text.slice(Math.max(0, at - 2), at)) && PICTURE.test(String.fromCodePoint(next));
+  return (
+    BEFORE_JOINER.test(text.slice(Math.max(0, at - 2), at)) &&
+    PICTURE.test(String.fromCodePoint(next))
+  );
 }
 
 /** Splits text into pieces. Line feeds and tabs stay text if `lines` is given. */

@@ -20,7 +20,9 @@ function shown<Row>({ of, noun }: Props<Row>): string {
     const total = of.total === undefined ? "" : ` of ${short(of.total)}`;
     return `${whole(rows)} found, scanned ${whole(of.scanned)}${total}`;
   }
-  return of.total === undefined ? `${whole(rows)} ${noun}` : `${whole(rows)} of ${whole(of.total)} ${noun}`;
+  return of.total === undefined
+    ? `${whole(rows)} ${noun}`
+    : `${whole(rows)} of ${whole(of.total)} ${noun}`;
 }
 
 export function More<Row>(props: Props<Row>) {

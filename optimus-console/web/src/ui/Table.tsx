@@ -44,7 +44,11 @@ export interface Selection {
 }
 
 function classes<Row>(column: Column<Row>): string {
-  const names = [column.kind === "number" && "number", column.wide && "wide", column.grow && "grow"];
+  const names = [
+    column.kind === "number" && "number",
+    column.wide && "wide",
+    column.grow && "grow",
+  ];
   return names.filter(Boolean).join(" ");
 }
 

@@ -14,7 +14,13 @@ interface Props<Value extends string> {
   look?: "tabs" | "segments";
 }
 
-export function Tabs<Value extends string>({ label, of, value, choose, look = "tabs" }: Props<Value>) {
+export function Tabs<Value extends string>({
+  label,
+  of,
+  value,
+  choose,
+  look = "tabs",
+}: Props<Value>) {
   return (
     <div class={look} role="group" aria-label={label}>
       {of.map((choice) => (

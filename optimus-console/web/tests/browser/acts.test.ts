@@ -35,7 +35,10 @@ test("a queue is paused with a reason, which everybody sees, and is resumed", ()
     await dialog(page).getByLabel("Reason").fill("smtp is down");
     await dialog(page).getByRole("button", { name: "Pause" }).click();
     await page.waitForSelector(".banner:has-text('by ann, now: smtp is down')");
-    assert.deepEqual(on.store.acts[0], { path: "queues/mail/pause", body: { reason: "smtp is down" } });
+    assert.deepEqual(on.store.acts[0], {
+      path: "queues/mail/pause",
+      body: { reason: "smtp is down" },
+    });
     await page.click("button:has-text('Resume')");
     await page.waitForSelector("button:has-text('Pause')");
   }));
@@ -53,7 +56,10 @@ test("selected tasks are retried and leave the list; updates wait while they are
     const act = on.store.acts[0];
     assert.equal(act?.path, "tasks/act");
     assert.deepEqual(act?.body["ids"], [`mail/${ids[0]}`, `mail/${ids[2]}`]);
-    await page.waitForFunction((id) => !document.querySelector("main")?.textContent?.includes(id), ids[0] ?? "");
+    await page.waitForFunction(
+      (id) => !document.querySelector("main")?.textContent?.includes(id),
+      ids[0] ?? "",
+    );
     await page.waitForSelector(".live:has-text('Live')");
   }));
 
@@ -64,7 +70,10 @@ test("an operation is counted, confirmed with the count, and followed to its end
     const matched = on.store.queues[0]?.counts.dead ?? 0;
     const button = dialog(page).getByRole("button", { name: `Retry ${matched} tasks` });
     await button.waitFor();
-    assert.ok(!on.store.acts.some((act) => act.path.endsWith("confirm")), "nothing has changed yet");
+    assert.ok(
+      !on.store.acts.some((act) => act.path.endsWith("confirm")),
+      "nothing has changed yet",
+    );
     assert.equal(await dialog(page).locator("tbody tr").count(), 20, "some of the tasks are shown");
     assert.deepEqual(await faults(page), []);
     await dialog(page).getByLabel("Reason").fill("payments are up");
@@ -80,7 +89,9 @@ test("an operation that nobody confirms is not left behind", () =>
   open({}, async ({ page }, on) => {
     await goTo(page, "#/failures");
     await page.locator("tbody button:has-text('Retry')").first().click();
-    await dialog(page).getByRole("button", { name: /^Retry .* tasks$/ }).waitFor();
+    await dialog(page)
+      .getByRole("button", { name: /^Retry .* tasks$/ })
+      .waitFor();
     await page.keyboard.press("Escape");
     await dialog(page).waitFor({ state: "detached" });
     await page.waitForFunction(() => document.activeElement?.textContent?.startsWith("Retry"));

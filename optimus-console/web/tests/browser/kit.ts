@@ -95,7 +95,11 @@ export async function faults(page: Page): Promise<string[]> {
   axe ??= await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
   await page.evaluate(axe);
   return page.evaluate(async () => {
-    const tool = (window as unknown as { axe: { run: (what: Document, how: object) => Promise<{ violations: Fault[] }> } }).axe;
+    const tool = (
+      window as unknown as {
+        axe: { run: (what: Document, how: object) => Promise<{ violations: Fault[] }> };
+      }
+    ).axe;
     interface Fault {
       id: string;
       help: string;

@@ -76,7 +76,9 @@ test("the focus stays on a row while rows move", () =>
     await page.keyboard.press("j");
     // Not every browser can move an element that has the focus.
     await page.evaluate("delete Element.prototype.moveBefore");
-    const before = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
+    const before = await page.evaluate(
+      () => document.activeElement?.querySelector("a")?.textContent,
+    );
     const first = await page.locator("tbody tr a").first().innerText();
     const { queues } = on.store;
     queues.push(...queues.splice(0, 1));
@@ -84,7 +86,9 @@ test("the focus stays on a row while rows move", () =>
       (name) => document.querySelector("tbody tr a")?.textContent !== name,
       first,
     );
-    const after = await page.evaluate(() => document.activeElement?.querySelector("a")?.textContent);
+    const after = await page.evaluate(
+      () => document.activeElement?.querySelector("a")?.textContent,
+    );
     assert.equal(after, before);
   }));
 
@@ -102,7 +106,8 @@ test("a lost stream is told, and is opened again when the server is back", () =>
 
 test("a page has one stream, and none while nobody sees it", () =>
   open({}, async ({ page }, on) => {
-    for (const href of ["#/queues", "#/queues/mail", "#/queues/billing", "#/workers"]) await goTo(page, href);
+    for (const href of ["#/queues", "#/queues/mail", "#/queues/billing", "#/workers"])
+      await goTo(page, href);
     await page.waitForSelector(".live.is-live:has-text('Live')");
     await eventually(() => on.streams() === 1);
     const hide = (is: boolean) =>

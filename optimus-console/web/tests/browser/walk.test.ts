@@ -15,7 +15,10 @@ const isShort = process.env["CONSOLE_SHORT"] !== undefined;
 
 const WIDE: Look = { width: 1440, dark: false };
 const NARROW: Look = { width: 390, dark: true };
-const OTHERS: Look[] = [{ width: 1440, dark: true }, { width: 390, dark: false }];
+const OTHERS: Look[] = [
+  { width: 1440, dark: true },
+  { width: 390, dark: false },
+];
 
 let chromium: Browser;
 const mocks: Mock[] = [];
@@ -39,7 +42,9 @@ class Found {
   }
 
   list(): string[] {
-    return [...this.kinds.values()].map(({ text, times }) => (times > 1 ? `${text} (on ${times} pages)` : text));
+    return [...this.kinds.values()].map(({ text, times }) =>
+      times > 1 ? `${text} (on ${times} pages)` : text,
+    );
   }
 }
 
@@ -95,7 +100,6 @@ for (const look of isShort ? [WIDE] : [WIDE, NARROW, ...OTHERS]) {
     }
     assert.deepEqual(await walk(url, look, false), []);
   });
-
 }
 
 for (const look of isShort ? [NARROW] : [WIDE, NARROW, ...OTHERS]) {

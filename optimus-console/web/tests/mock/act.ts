@@ -16,7 +16,9 @@ function start(store: Store, body: Body, now: number): Operation {
   const filter = body["filter"] as Filter;
   const row = store.queues.find((one) => one.queue === filter.queue);
   const matched = row?.counts[(filter.state ?? "dead") as "dead"] ?? 0;
-  const samples = Array.from({ length: 20 }, (_, index) => taskRow(filter.queue, "dead", index, now));
+  const samples = Array.from({ length: 20 }, (_, index) =>
+    taskRow(filter.queue, "dead", index, now),
+  );
   const started: Operation = {
     id: `op${store.operations.length + 1}`,
     act: body["act"] as Operation["act"],
@@ -33,7 +35,10 @@ function start(store: Store, body: Body, now: number): Operation {
     created_ms: now,
     updated_ms: now,
     samples,
-    by_task: [{ task: "welcome", count: Math.ceil(matched / 2) }, { task: "receipt", count: Math.floor(matched / 2) }],
+    by_task: [
+      { task: "welcome", count: Math.ceil(matched / 2) },
+      { task: "receipt", count: Math.floor(matched / 2) },
+    ],
     text: "",
   };
   store.operations.unshift(started);
@@ -68,10 +73,15 @@ function confirm(operation: Operation, body: Body, now: number): Operation | str
 }
 
 /** Returns the answer: nothing, an object, or the message of a refusal. */
-export function act(store: Store, parts: string[], body: Body, now: number): object | string | undefined {
+export function act(
+  store: Store,
+  parts: string[],
+  body: Body,
+  now: number,
+): object | string | undefined {
   store.acts.push({ path: parts.join("/"), body });
   const [first = "", second = "", third = ""] = parts;
-  if (first === "queues") return pause(store, second, body, third, now), undefined;
+  if (first === "queues") return (pause(store, second, body, third, now), undefined);
   if (first === "tasks") {
     const ids = body["ids"] as string[];
     for (const id of ids) store.gone.add(id);

@@ -22,7 +22,19 @@ export const HOSTILE = [
 ];
 
 /** Fields whose values are words of the contract. */
-const FIXED = new Set(["state", "kind", "role", "auth", "act", "unit", "level", "next", "href", "acts", "payloads"]);
+const FIXED = new Set([
+  "state",
+  "kind",
+  "role",
+  "auth",
+  "act",
+  "unit",
+  "level",
+  "next",
+  "href",
+  "acts",
+  "payloads",
+]);
 
 /** Returns the same answer with hostile texts. Ids stay different from each other. */
 export function hostile(answer: unknown): unknown {
@@ -31,7 +43,8 @@ export function hostile(answer: unknown): unknown {
   const walk = (value: unknown, name: string): unknown => {
     if (FIXED.has(name)) return value;
     if (typeof value === "string") {
-      if (name === "id" || name === "sample") return `${text().slice(0, 300)}${turn}/${value.split("/").pop() ?? ""}`;
+      if (name === "id" || name === "sample")
+        return `${text().slice(0, 300)}${turn}/${value.split("/").pop() ?? ""}`;
       return name === "queue" ? `${text()} ${turn}` : text();
     }
     if (Array.isArray(value)) return value.map((entry) => walk(entry, name));

@@ -4,29 +4,40 @@ import type { Operation, Overview, QueueRow, State, StatsRow, Unit } from "../..
 import { dice, uuid } from "./numbers";
 import { ERRORS, type Store, taskRow, tasksOf } from "./store";
 
-const FEATURES = ["lanes", "limits", "schedules", "groups", "shards", "sources", "dispensers"] as const;
+const FEATURES = [
+  "lanes",
+  "limits",
+  "schedules",
+  "groups",
+  "shards",
+  "sources",
+  "dispensers",
+] as const;
 
 function failures(store: Store, now: number) {
   const rows = store.queues.filter((row) => row.counts.dead > 0);
-  return rows.flatMap((row, index) =>
-    ERRORS.slice(0, 1 + (index % 3)).map((message, which) => ({
-      queue: row.queue,
-      task: tasksOf(row.queue)[which % tasksOf(row.queue).length] ?? "task",
-      fingerprint: `k3Jx9w${which}`,
-      reason: which === 2 ? "undecodable" : "error",
-      outline: message.replace(/\d[\d,]*/g, "#"),
-      dead: Math.max(1, Math.floor(row.counts.dead / (which + 1.7))),
-      first_ms: now - 9_000_000 - index * 600_000,
-      last_ms: now - 30_000 * (which + index + 1),
-      sample: `${row.queue}/${uuid(index)}`,
-      message,
-    })),
-  ).sort((a, b) => b.dead - a.dead);
+  return rows
+    .flatMap((row, index) =>
+      ERRORS.slice(0, 1 + (index % 3)).map((message, which) => ({
+        queue: row.queue,
+        task: tasksOf(row.queue)[which % tasksOf(row.queue).length] ?? "task",
+        fingerprint: `k3Jx9w${which}`,
+        reason: which === 2 ? "undecodable" : "error",
+        outline: message.replace(/\d[\d,]*/g, "#"),
+        dead: Math.max(1, Math.floor(row.counts.dead / (which + 1.7))),
+        first_ms: now - 9_000_000 - index * 600_000,
+        last_ms: now - 30_000 * (which + index + 1),
+        sample: `${row.queue}/${uuid(index)}`,
+        message,
+      })),
+    )
+    .sort((a, b) => b.dead - a.dead);
 }
 
 export function overview(store: Store, now: number): Overview {
   const roll = dice(Math.floor(now / 5000) % 1000);
-  const sum = (of: (row: QueueRow) => number) => store.queues.reduce((all, row) => all + of(row), 0);
+  const sum = (of: (row: QueueRow) => number) =>
+    store.queues.reduce((all, row) => all + of(row), 0);
   const count = (name: keyof QueueRow["counts"]) => sum((row) => row.counts[name]);
   const wave = (index: number) => 60_000 + 9000 * Math.sin(index / 9) + 4000 * roll();
   return {
@@ -35,15 +46,22 @@ export function overview(store: Store, now: number): Overview {
     redis: { version: "7.0.15", used_bytes: 812_000_000, max_bytes: 4_000_000_000, up: true },
     namespace: "shop",
     counts: {
-      ready: count("ready"), delayed: count("delayed"), blocked: count("blocked"), retry: count("retry"),
-      working: count("working"), dead: count("dead"), cancelled: count("cancelled"),
+      ready: count("ready"),
+      delayed: count("delayed"),
+      blocked: count("blocked"),
+      retry: count("retry"),
+      working: count("working"),
+      dead: count("dead"),
+      cancelled: count("cancelled"),
     },
     rates: { success_s: 12_412, dead_s: 0.4, retry_s: 13.6 },
     oldest_ms: 812_000,
     slots: { busy: 803, allowed: 896 },
     processes: 14,
     queue_count: store.queues.length,
-    attention: store.queues.filter((row) => row.paused || row.counts.dead > 0 || row.slots === 0).slice(0, 8),
+    attention: store.queues
+      .filter((row) => row.paused || row.counts.dead > 0 || row.slots === 0)
+      .slice(0, 8),
     failures: failures(store, now).slice(0, 7),
     operations: store.operations.filter((one) => ["running", "counting"].includes(one.state)),
     features: Object.fromEntries(FEATURES.map((name) => [name, true])) as Overview["features"],
@@ -108,11 +126,17 @@ export function queue(store: Store, name: string) {
   if (row === undefined) return undefined;
   const explain = row.paused
     ? ["The queue is paused. Resume it to start tasks."]
-    : ["Workers are busy: 64 of 64 slots of this queue run tasks.", "At 310/s the ready tasks are done in 41 s."];
+    : [
+        "Workers are busy: 64 of 64 slots of this queue run tasks.",
+        "At 310/s the ready tasks are done in 41 s.",
+      ];
   return {
     ...row,
     explain,
-    workers: row.slots === 0 ? [] : [1, 2, 3].map((n) => ({ id: `p${n}`, host: `node-${n}`, pid: 410 + n, running: 21 })),
+    workers:
+      row.slots === 0
+        ? []
+        : [1, 2, 3].map((n) => ({ id: `p${n}`, host: `node-${n}`, pid: 410 + n, running: 21 })),
     tasks: byTask(name),
     history: { days: 180, bytes: 812_000, budget: 1_000_000 },
   };
@@ -127,8 +151,12 @@ export function tasks(store: Store, name: string, query: URLSearchParams, now: n
   const from = Number(query.get("after") ?? 0);
   const wanted = query.get("text") ?? query.get("task");
   const end = Math.min(total, from + PAGE);
-  const all = Array.from({ length: Math.max(0, end - from) }, (_, index) => taskRow(name, state, from + index, now));
-  const rows = all.filter((one) => !store.gone.has(one.id)).filter((one) => !wanted || JSON.stringify(one).includes(wanted));
+  const all = Array.from({ length: Math.max(0, end - from) }, (_, index) =>
+    taskRow(name, state, from + index, now),
+  );
+  const rows = all
+    .filter((one) => !store.gone.has(one.id))
+    .filter((one) => !wanted || JSON.stringify(one).includes(wanted));
   return {
     rows,
     next: end < total ? String(end) : null,
@@ -181,26 +209,51 @@ export function processes(now: number) {
 export function search(store: Store, q: string) {
   const queues = store.queues.filter((row) => row.queue.includes(q)).slice(0, 5);
   const hits = [
-    ...queues.map((row) => ({ kind: "queue", id: row.queue, text: `${row.counts.ready} ready`, href: `#/queues/${row.queue}` })),
-    { kind: "failure", id: "k3Jx9w0", text: "connect to smtp-#: timed out", href: "#/failures?fingerprint=k3Jx9w0" },
+    ...queues.map((row) => ({
+      kind: "queue",
+      id: row.queue,
+      text: `${row.counts.ready} ready`,
+      href: `#/queues/${row.queue}`,
+    })),
+    {
+      kind: "failure",
+      id: "k3Jx9w0",
+      text: "connect to smtp-#: timed out",
+      href: "#/failures?fingerprint=k3Jx9w0",
+    },
     { kind: "biz_id", id: "order-17", text: `mail/${uuid(3)}`, href: `#/tasks/mail/${uuid(3)}` },
     { kind: "process", id: "node-1:411", text: "64 slots", href: "javascript:alert(1)" },
   ];
-  const scan = store.queues.slice(0, 6).map((row) => ({ queue: row.queue, href: `#/queues/${row.queue}?text=${q}` }));
+  const scan = store.queues
+    .slice(0, 6)
+    .map((row) => ({ queue: row.queue, href: `#/queues/${row.queue}?text=${q}` }));
   return { q, hits, scan };
 }
 
 export function redis() {
   return {
     facts: [
-      ["Version", "7.0.15"], ["Mode", "standalone"], ["Memory", "812 MB of 4 GB"], ["Fragmentation", "1.04"],
-      ["Eviction", "noeviction"], ["Append-only file", "everysec"], ["Last save", "4 min ago"],
-      ["Clients", "148"], ["Commands", "41,200/s"], ["Clock drift", "2 ms"],
+      ["Version", "7.0.15"],
+      ["Mode", "standalone"],
+      ["Memory", "812 MB of 4 GB"],
+      ["Fragmentation", "1.04"],
+      ["Eviction", "noeviction"],
+      ["Append-only file", "everysec"],
+      ["Last save", "4 min ago"],
+      ["Clients", "148"],
+      ["Commands", "41,200/s"],
+      ["Clock drift", "2 ms"],
     ].map(([name, value]) => ({ name, value })),
     checks: [
-      { level: "ok", text: "The eviction policy is noeviction: Redis refuses writes before it drops tasks." },
+      {
+        level: "ok",
+        text: "The eviction policy is noeviction: Redis refuses writes before it drops tasks.",
+      },
       { level: "ok", text: "The append-only file is on." },
-      { level: "note", text: "appendfsync is everysec: a crash of the machine loses at most one second." },
+      {
+        level: "note",
+        text: "appendfsync is everysec: a crash of the machine loses at most one second.",
+      },
       { level: "warning", text: "No replica is connected. A lost disk loses all tasks." },
     ],
   };
@@ -210,14 +263,22 @@ export function things(kind: string) {
   const rows = Array.from({ length: 5 }, (_, index) => ({
     queue: kind === "shards" ? null : ["mail", "billing"][index % 2],
     name: `${kind}-${index}`,
-    title: kind === "schedules" ? ["nightly report", "hourly sync", "cleanup", "digest", "rotate keys"][index] : `${kind.slice(0, -1)} ${index + 1}`,
+    title:
+      kind === "schedules"
+        ? ["nightly report", "hourly sync", "cleanup", "digest", "rotate keys"][index]
+        : `${kind.slice(0, -1)} ${index + 1}`,
     state: index === 3 ? "paused" : "active",
     facts: [
-      { name: kind === "schedules" ? "Cron" : "Waiting", value: kind === "schedules" ? "0 3 * * *" : String(12 * index) },
+      {
+        name: kind === "schedules" ? "Cron" : "Waiting",
+        value: kind === "schedules" ? "0 3 * * *" : String(12 * index),
+      },
       { name: "Next", value: "in 4 h 12 min" },
       { name: "Last", value: "19 h ago, success" },
     ],
-    acts: ["groups", "dispensers"].includes(kind) ? [] : [index === 3 ? "resume" : "pause", ...(kind === "schedules" ? ["run_now"] : [])],
+    acts: ["groups", "dispensers"].includes(kind)
+      ? []
+      : [index === 3 ? "resume" : "pause", ...(kind === "schedules" ? ["run_now"] : [])],
   }));
   return { rows, next: null };
 }

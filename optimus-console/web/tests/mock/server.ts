@@ -69,11 +69,14 @@ class Server {
     answer.setHeader("content-security-policy", CSP);
     answer.setHeader("x-content-type-options", "nosniff");
     const url = new URL(request.url ?? "/", "http://mock");
-    if (!url.pathname.startsWith(this.mount)) return this.send(answer, { error: "not_found", message: "Outside of the mount." }, 404);
+    if (!url.pathname.startsWith(this.mount))
+      return this.send(answer, { error: "not_found", message: "Outside of the mount." }, 404);
     const rest = url.pathname.slice(this.mount.length);
     if (!rest.startsWith("api/v1/")) return this.file(rest || "index.html", answer);
     const parts = rest.slice("api/v1/".length).split("/").map(decodeURIComponent);
-    return request.method === "POST" ? this.post(parts, request, answer) : this.get(parts, url, request, answer);
+    return request.method === "POST"
+      ? this.post(parts, request, answer)
+      : this.get(parts, url, request, answer);
   }
 
   async file(name: string, answer: ServerResponse): Promise<void> {
@@ -96,16 +99,26 @@ class Server {
     const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Record<string, unknown>;
     if (parts[0] === "sign-in") {
       if (body["token"] !== this.options.token) {
-        return this.send(answer, { error: "unauthorized", message: "This token is not known. Ask the person who started the console." }, 401);
+        return this.send(
+          answer,
+          {
+            error: "unauthorized",
+            message: "This token is not known. Ask the person who started the console.",
+          },
+          401,
+        );
       }
       answer.writeHead(204, { "set-cookie": "mock=in; HttpOnly; SameSite=Strict; Path=/" }).end();
       return;
     }
-    if (parts[0] === "sign-out") return void answer.writeHead(204, { "set-cookie": "mock=; Max-Age=0; Path=/" }).end();
-    if (!this.isIn(request)) return this.send(answer, { error: "unauthorized", message: "Sign in." }, 401);
+    if (parts[0] === "sign-out")
+      return void answer.writeHead(204, { "set-cookie": "mock=; Max-Age=0; Path=/" }).end();
+    if (!this.isIn(request))
+      return this.send(answer, { error: "unauthorized", message: "Sign in." }, 401);
     const done = act(this.store, parts, body, this.now());
     if (done === undefined) return void answer.writeHead(204).end();
-    if (typeof done === "string") return this.send(answer, { error: "refused", message: done }, 409);
+    if (typeof done === "string")
+      return this.send(answer, { error: "refused", message: done }, 409);
     this.send(answer, done);
   }
 
@@ -127,10 +140,16 @@ class Server {
   }
 
   get(parts: string[], url: URL, request: IncomingMessage, answer: ServerResponse): void {
-    if (!this.isIn(request)) return this.send(answer, { error: "unauthorized", message: "Sign in." }, 401);
+    if (!this.isIn(request))
+      return this.send(answer, { error: "unauthorized", message: "Sign in." }, 401);
     if (parts[0] === "events") return this.stream(answer);
     const found = this.look(parts, url.searchParams);
-    if (found === undefined) return this.send(answer, { error: "not_found", message: "There is no such thing. Check the address." }, 404);
+    if (found === undefined)
+      return this.send(
+        answer,
+        { error: "not_found", message: "There is no such thing. Check the address." },
+        404,
+      );
     this.send(answer, found);
   }
 
@@ -139,13 +158,19 @@ class Server {
     const now = this.now();
     const last = Number(query.get("last") ?? 60);
     const unit = (query.get("unit") ?? "minute") as Unit;
-    const known = this.options.mode === "hostile" ? (this.store.queues[0]?.queue ?? "") : (second ?? "");
+    const known =
+      this.options.mode === "hostile" ? (this.store.queues[0]?.queue ?? "") : (second ?? "");
     switch (first) {
       case "session":
         return {
-          identity: "ann", role: this.options.role ?? "admin", queues: ["*"], version: "0.1.0",
+          identity: "ann",
+          role: this.options.role ?? "admin",
+          queues: ["*"],
+          version: "0.1.0",
           auth: this.options.token === undefined ? "none" : "token",
-          namespace: "shop", payloads: "redacted", now_ms: now,
+          namespace: "shop",
+          payloads: "redacted",
+          now_ms: now,
         };
       case "overview":
         return look.overview(this.store, now);
@@ -167,7 +192,9 @@ class Server {
       case "failures":
         return look.failurePage(this.store, now);
       case "processes":
-        return this.options.mode === "empty" ? { rows: [], next: null, total: 0 } : look.processes(now);
+        return this.options.mode === "empty"
+          ? { rows: [], next: null, total: 0 }
+          : look.processes(now);
       case "search":
         return look.search(this.store, query.get("q") ?? "");
       case "redis":
@@ -188,7 +215,9 @@ class Server {
 export async function mock(options: Options): Promise<Mock> {
   const server = new Server(options);
   const http = createServer((request, answer) => {
-    server.handle(request, answer).catch((error: unknown) => answer.writeHead(500).end(String(error)));
+    server
+      .handle(request, answer)
+      .catch((error: unknown) => answer.writeHead(500).end(String(error)));
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   const { port } = http.address() as AddressInfo;

@@ -4,8 +4,21 @@ import type { Counts, Operation, QueueRow, State, TaskRow } from "../../src/api/
 import { dice, uuid } from "./numbers";
 
 const NAMES = [
-  "mail", "billing", "thumbnails", "search-index", "webhooks", "exports", "reports", "imports",
-  "tenant-acme", "tenant-globex", "tenant-initech", "fraud", "geocode", "push", "audit-trail",
+  "mail",
+  "billing",
+  "thumbnails",
+  "search-index",
+  "webhooks",
+  "exports",
+  "reports",
+  "imports",
+  "tenant-acme",
+  "tenant-globex",
+  "tenant-initech",
+  "fraud",
+  "geocode",
+  "push",
+  "audit-trail",
 ];
 const TASKS: Record<string, string[]> = {
   mail: ["welcome", "receipt", "password_reset"],
@@ -23,7 +36,13 @@ export const ERRORS = [
 export const tasksOf = (queue: string) => TASKS[queue] ?? [`${queue.replace("tenant-", "")}_sync`];
 
 const emptyCounts = (): Counts => ({
-  ready: 0, delayed: 0, blocked: 0, retry: 0, working: 0, dead: 0, cancelled: 0,
+  ready: 0,
+  delayed: 0,
+  blocked: 0,
+  retry: 0,
+  working: 0,
+  dead: 0,
+  cancelled: 0,
 });
 
 function queueRow(queue: string, index: number, now: number): QueueRow {
@@ -43,7 +62,8 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
     counts,
     totals: { success: 2_310_442 + index * 9000, dead: 1204, cancelled: 80, retry: 9021 },
     oldest_ms: counts.ready > 0 ? Math.floor(roll() * (index % 5 === 0 ? 900_000 : 9000)) : null,
-    paused: index === 6 ? { by: "ann", why: "warehouse moves, OPS-412", since_ms: now - 840_000 } : null,
+    paused:
+      index === 6 ? { by: "ann", why: "warehouse moves, OPS-412", since_ms: now - 840_000 } : null,
     rate_s: Math.round(roll() * 3100) / 10,
     failed_1h: index % 3 === 0 ? Math.floor(roll() * 40) : 0,
     slots,
@@ -56,7 +76,10 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
 export function taskRow(queue: string, state: State, index: number, now: number): TaskRow {
   const names = tasksOf(queue);
   const failed = state === "dead" || state === "retry";
-  const at = state === "delayed" || state === "retry" ? now + index * 31_000 + 9000 : now - index * 47_000 - 4000;
+  const at =
+    state === "delayed" || state === "retry"
+      ? now + index * 31_000 + 9000
+      : now - index * 47_000 - 4000;
   return {
     id: `${queue}/${uuid(index * 31 + queue.length * 1000 + state.length)}`,
     task: names[index % names.length] ?? "task",
@@ -65,7 +88,8 @@ export function taskRow(queue: string, state: State, index: number, now: number)
     at_ms: at,
     attempt: failed ? 25 : 1 + (index % 2),
     took_ms: state === "success" ? 41 + index * 13 : null,
-    worker: state === "ready" || state === "delayed" ? null : `node-${(index % 4) + 1}:41${index % 4}`,
+    worker:
+      state === "ready" || state === "delayed" ? null : `node-${(index % 4) + 1}:41${index % 4}`,
     headers: index % 3 === 0 ? { tenant: "eu-west", trace: "4bf92f35" } : { tenant: "us" },
     error: failed
       ? {
@@ -78,7 +102,8 @@ export function taskRow(queue: string, state: State, index: number, now: number)
           fingerprint: `k3Jx9w${index % ERRORS.length}`,
         }
       : null,
-    progress: state === "working" && index % 2 === 0 ? { part: 0.42, text: "copied 42 of 100 rows" } : null,
+    progress:
+      state === "working" && index % 2 === 0 ? { part: 0.42, text: "copied 42 of 100 rows" } : null,
   };
 }
 
@@ -86,15 +111,36 @@ export interface Store {
   queues: QueueRow[];
   gone: Set<string>;
   operations: Operation[];
-  audit: { id: string; at_ms: number; who: string; act: string; target: string; reason: string | null; outcome: string | null }[];
+  audit: {
+    id: string;
+    at_ms: number;
+    who: string;
+    act: string;
+    target: string;
+    reason: string | null;
+    outcome: string | null;
+  }[];
   acts: { path: string; body: Record<string, unknown> }[];
 }
 
 function finished(now: number): Operation {
   return {
-    id: "op0", act: "requeue", filter: { queue: "billing", state: "dead", task: "charge_card" }, state: "done",
-    who: "bo", reason: "payments are up again", matched: 1204, done: 1201, refused: 2, gone: 1, left: 0,
-    rate_s: null, created_ms: now - 5_400_000, updated_ms: now - 5_300_000, samples: [], by_task: [],
+    id: "op0",
+    act: "requeue",
+    filter: { queue: "billing", state: "dead", task: "charge_card" },
+    state: "done",
+    who: "bo",
+    reason: "payments are up again",
+    matched: 1204,
+    done: 1201,
+    refused: 2,
+    gone: 1,
+    left: 0,
+    rate_s: null,
+    created_ms: now - 5_400_000,
+    updated_ms: now - 5_300_000,
+    samples: [],
+    by_task: [],
     text: "1,201 requeued, 2 refused (biz id held), 1 gone",
   };
 }
@@ -108,14 +154,32 @@ export function store(now: number, many: number): Store {
     operations: [finished(now)],
     audit: [
       {
-        id: "3-0", at_ms: now - 840_000, who: "ann", act: "pause", target: "reports",
-        reason: "warehouse moves, OPS-412", outcome: "paused",
+        id: "3-0",
+        at_ms: now - 840_000,
+        who: "ann",
+        act: "pause",
+        target: "reports",
+        reason: "warehouse moves, OPS-412",
+        outcome: "paused",
       },
       {
-        id: "2-0", at_ms: now - 5_400_000, who: "bo", act: "requeue", target: "billing, state dead, 1,204 tasks",
-        reason: "payments are up again", outcome: "1,201 requeued, 2 refused, 1 gone",
+        id: "2-0",
+        at_ms: now - 5_400_000,
+        who: "bo",
+        act: "requeue",
+        target: "billing, state dead, 1,204 tasks",
+        reason: "payments are up again",
+        outcome: "1,201 requeued, 2 refused, 1 gone",
       },
-      { id: "1-0", at_ms: now - 9_000_000, who: "bo", act: "cancel", target: `mail/${uuid(4)}`, reason: null, outcome: null },
+      {
+        id: "1-0",
+        at_ms: now - 9_000_000,
+        who: "bo",
+        act: "cancel",
+        target: `mail/${uuid(4)}`,
+        reason: null,
+        outcome: null,
+      },
     ],
     acts: [],
   };

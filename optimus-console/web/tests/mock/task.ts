@@ -11,7 +11,13 @@ function ended(state: State): boolean {
 
 export function task(queue: string, uuid: string, now: number): TaskDetail {
   const last = uuid.charCodeAt(uuid.length - 1) % 3;
-  const state: State = uuid.startsWith("dead") ? "dead" : uuid.startsWith("019aad81") ? "working" : last === 0 ? "retry" : "working";
+  const state: State = uuid.startsWith("dead")
+    ? "dead"
+    : uuid.startsWith("019aad81")
+      ? "working"
+      : last === 0
+        ? "retry"
+        : "working";
   const error = (attempt: number) => ({
     at_ms: now - 300_000 + attempt * 60_000,
     attempt,
@@ -38,7 +44,10 @@ export function task(queue: string, uuid: string, now: number): TaskDetail {
     biz_id: "order-17",
     lane: "customer-812",
     priority: null,
-    headers: { tenant: "eu-west", traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
+    headers: {
+      tenant: "eu-west",
+      traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    },
     errors: [error(1), error(2)],
     arguments: { text: ARGUMENTS, hidden: false, redacted: true, truncated: false },
     result: null,
@@ -46,7 +55,10 @@ export function task(queue: string, uuid: string, now: number): TaskDetail {
       lines: Array.from({ length: 14 }, (_, index) => ({
         at_ms: now - 12_000 + index * 800,
         attempt: 3,
-        text: index % 5 === 4 ? `WARN slow answer: ${index * 110} ms` : `rendered page ${index + 1} of 24`,
+        text:
+          index % 5 === 4
+            ? `WARN slow answer: ${index * 110} ms`
+            : `rendered page ${index + 1} of 24`,
       })),
       dropped: 6,
     },
@@ -65,7 +77,10 @@ export function task(queue: string, uuid: string, now: number): TaskDetail {
     explain: ended(state)
       ? []
       : state === "retry"
-        ? ["The last attempt failed. The next one is due in 46 s.", "Three processes serve the queue and have free slots."]
+        ? [
+            "The last attempt failed. The next one is due in 46 s.",
+            "Three processes serve the queue and have free slots.",
+          ]
         : ["It runs on node-1:411 since 12 s. Its timeout is in 48 s."],
   };
 }

@@ -14,7 +14,8 @@ const DOCS = new URL("../../../../docs/console/", import.meta.url).pathname;
 const FOLDER = process.env["SCREENSHOTS"] ?? DOCS;
 const isAll = process.env["SCREENSHOTS_ALL"] !== undefined;
 /** The pages that the documents show. */
-const SHOWN = /^(overview|queues|queue-dead|queue-statistics|task-working|failures|workers|search|operations|audit|redis|schedules)$/;
+const SHOWN =
+  /^(overview|queues|queue-dead|queue-statistics|task-working|failures|workers|search|operations|audit|redis|schedules)$/;
 const MOST_BYTES = 1_500_000;
 const NOW = Date.UTC(2026, 10, 27, 14, 5, 0);
 
@@ -26,9 +27,10 @@ const ALL: Look[] = [
 ];
 
 test("pictures of the pages", async () => {
-  const own = process.env["CONSOLE_URL"] === undefined
-    ? await mock({ dist: DIST, now: NOW, mode: process.env["SCREENSHOTS_MODE"] as "fine" })
-    : undefined;
+  const own =
+    process.env["CONSOLE_URL"] === undefined
+      ? await mock({ dist: DIST, now: NOW, mode: process.env["SCREENSHOTS_MODE"] as "fine" })
+      : undefined;
   const url = process.env["CONSOLE_URL"] ?? own?.url ?? "";
   const chromium = await browser();
   await mkdir(FOLDER, { recursive: true });
@@ -45,7 +47,15 @@ test("pictures of the pages", async () => {
       const path = `${FOLDER}/${name}${suffix}.png`;
       await page.screenshot({ path, fullPage: isAll && look.width === 390 });
       // Without this program the pictures are whole, and larger.
-      spawnSync("pngquant", ["--force", "--skip-if-larger", "--strip", "--output", path, "64", path]);
+      spawnSync("pngquant", [
+        "--force",
+        "--skip-if-larger",
+        "--strip",
+        "--output",
+        path,
+        "64",
+        path,
+      ]);
       bytes += (await stat(path)).size;
     }
     await context.close();

@@ -14,11 +14,20 @@ test("each state offers the acts that apply to it", () => {
 });
 
 test("an act on all has its words", () => {
-  assert.deepEqual(["Retry all", "Run all that match now"], [allWords("retry", false), allWords("run_now", true)]);
+  assert.deepEqual(
+    ["Retry all", "Run all that match now"],
+    [allWords("retry", false), allWords("run_now", true)],
+  );
 });
 
 test("a filter is told in words", () => {
-  const words = filterWords({ queue: "mail", state: "dead", fingerprint: "k3", older_ms: 90_000, text: "x" });
+  const words = filterWords({
+    queue: "mail",
+    state: "dead",
+    fingerprint: "k3",
+    older_ms: 90_000,
+    text: "x",
+  });
   assert.equal(words, "queue mail, state dead, failure k3, older than 90 s, text “x”");
 });
 
@@ -30,12 +39,26 @@ test("an operation's part counts what is refused or gone, and is whole when it i
 });
 
 test("the wait before a new attempt doubles up to 30 s, and chance takes off up to half", () => {
-  assert.deepEqual([1, 2, 3, 6, 100].map((failures) => backoff(failures, 0)), [1000, 2000, 4000, 30_000, 30_000]);
+  assert.deepEqual(
+    [1, 2, 3, 6, 100].map((failures) => backoff(failures, 0)),
+    [1000, 2000, 4000, 30_000, 30_000],
+  );
   assert.equal(backoff(1, 1), 500);
 });
 
 test("a queue that nobody serves needs attention, one that keeps up doesn't", () => {
-  const calm = { paused: null, slots: 4, counts: { ready: 3, dead: 0 }, oldest_ms: 100, drain_ms: 0, failed_1h: 0, want_slots: 4 };
+  const calm = {
+    paused: null,
+    slots: 4,
+    counts: { ready: 3, dead: 0 },
+    oldest_ms: 100,
+    drain_ms: 0,
+    failed_1h: 0,
+    want_slots: 4,
+  };
   assert.deepEqual(reasons(calm as QueueRow), []);
-  assert.deepEqual(reasons({ ...calm, slots: 0 } as QueueRow).map((reason) => reason.text), ["not served"]);
+  assert.deepEqual(
+    reasons({ ...calm, slots: 0 } as QueueRow).map((reason) => reason.text),
+    ["not served"],
+  );
 });

@@ -3,15 +3,20 @@ import { test } from "node:test";
 import { filterOf, isNarrow, readAge, stateOf } from "../../src/pages/queue/filter";
 
 test("an age has a unit, or is in seconds", () => {
-  assert.deepEqual(["90s", "5m", "5 min", "2h", "7d", "30", "1.5h"].map(readAge), [
-    90_000, 300_000, 300_000, 7_200_000, 604_800_000, 30_000, 5_400_000,
-  ]);
-  for (const wrong of ["", "soon", "-5m", "5w", "9".repeat(40)]) assert.equal(readAge(wrong), undefined);
+  assert.deepEqual(
+    ["90s", "5m", "5 min", "2h", "7d", "30", "1.5h"].map(readAge),
+    [90_000, 300_000, 300_000, 7_200_000, 604_800_000, 30_000, 5_400_000],
+  );
+  for (const wrong of ["", "soon", "-5m", "5w", "9".repeat(40)])
+    assert.equal(readAge(wrong), undefined);
 });
 
 test("a filter is what the address of the page says", () => {
   const filter = filterOf("mail", "dead", { task: "welcome", age: "5m" });
-  assert.deepEqual([filter.queue, filter.state, filter.task, filter.older_ms], ["mail", "dead", "welcome", 300_000]);
+  assert.deepEqual(
+    [filter.queue, filter.state, filter.task, filter.older_ms],
+    ["mail", "dead", "welcome", 300_000],
+  );
   assert.ok(isNarrow(filter));
   assert.ok(!isNarrow(filterOf("mail", "dead", {})));
   assert.equal(stateOf("nonsense"), "ready");

@@ -4,7 +4,19 @@ import { ago, bytes, duration, percent, rate, short, whole } from "../../src/tex
 
 test("a number is short, and its unit changes before it reaches a thousand", () => {
   const shown = [0, 7, 0.25, 1.5, 999, 1000, 1204, 12_412, 999_499, 999_600, 2_310_442].map(short);
-  assert.deepEqual(shown, ["0", "7", "0.25", "1.5", "999", "1k", "1.2k", "12.4k", "999k", "1M", "2.3M"]);
+  assert.deepEqual(shown, [
+    "0",
+    "7",
+    "0.25",
+    "1.5",
+    "999",
+    "1k",
+    "1.2k",
+    "12.4k",
+    "999k",
+    "1M",
+    "2.3M",
+  ]);
   assert.equal(short(Number.NaN), "–");
   assert.equal(whole(2_310_442), "2,310,442");
   assert.equal(rate(null), "–");
@@ -12,12 +24,29 @@ test("a number is short, and its unit changes before it reaches a thousand", () 
 });
 
 test("a duration has at most two units", () => {
-  const shown = [0, 41, 999.4, 1200, 41_000, 59_940, 60_000, 250_000, 3_600_000, 3_599_999, 266_400_000].map(duration);
+  const shown = [
+    0, 41, 999.4, 1200, 41_000, 59_940, 60_000, 250_000, 3_600_000, 3_599_999, 266_400_000,
+  ].map(duration);
   const expected = [
-    "0 ms", "41 ms", "999 ms", "1.2 s", "41 s", "1 min", "1 min", "4 min 10 s", "1 h", "1 h", "3 d 2 h",
+    "0 ms",
+    "41 ms",
+    "999 ms",
+    "1.2 s",
+    "41 s",
+    "1 min",
+    "1 min",
+    "4 min 10 s",
+    "1 h",
+    "1 h",
+    "3 d 2 h",
   ];
   assert.deepEqual(shown, expected);
-  assert.deepEqual([null, undefined, Number.POSITIVE_INFINITY, -5].map(duration), ["–", "–", "–", "0 ms"]);
+  assert.deepEqual([null, undefined, Number.POSITIVE_INFINITY, -5].map(duration), [
+    "–",
+    "–",
+    "–",
+    "0 ms",
+  ]);
 });
 
 test("a time is told as the span from now", () => {
@@ -28,6 +57,11 @@ test("a time is told as the span from now", () => {
 });
 
 test("sizes and parts", () => {
-  assert.deepEqual([0, 999, 812_000_000, 4_000_000_000].map(bytes), ["0 B", "999 B", "812 MB", "4 GB"]);
+  assert.deepEqual([0, 999, 812_000_000, 4_000_000_000].map(bytes), [
+    "0 B",
+    "999 B",
+    "812 MB",
+    "4 GB",
+  ]);
   assert.deepEqual([0, 0.001, 0.42, 1, null].map(percent), ["0 %", "0.1 %", "42 %", "100 %", "–"]);
 });

@@ -21,7 +21,10 @@ test("characters without a width become marks", () => {
 });
 
 test("control characters and halves of characters become marks", () => {
-  assert.equal(plain(`${char(0)}${char(0x1b)}[31m${char(0x7f)}${char(0x85)}`), "<U+0000><U+001B>[31m<U+007F><U+0085>");
+  assert.equal(
+    plain(`${char(0)}${char(0x1b)}[31m${char(0x7f)}${char(0x85)}`),
+    "<U+0000><U+001B>[31m<U+007F><U+0085>",
+  );
   assert.equal(plain("a\ud800b"), "a<U+D800>b");
 });
 

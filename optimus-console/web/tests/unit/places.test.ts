@@ -3,8 +3,10 @@ import { test } from "node:test";
 import type { Overview } from "../../src/api/types";
 import { offered } from "../../src/shell/places";
 
-const using = (names: string[]) => ({ features: Object.fromEntries(names.map((name) => [name, true])) }) as Overview;
-const pages = (of: ReturnType<typeof offered>) => of.map((group) => group.map((place) => place.page));
+const using = (names: string[]) =>
+  ({ features: Object.fromEntries(names.map((name) => [name, true])) }) as Overview;
+const pages = (of: ReturnType<typeof offered>) =>
+  of.map((group) => group.map((place) => place.page));
 
 test("the menu has the features that are in use", () => {
   assert.deepEqual(pages(offered(using(["lanes", "shards"]), true))[1], ["lanes", "shards"]);

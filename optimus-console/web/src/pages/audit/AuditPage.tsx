@@ -17,7 +17,12 @@ const COLUMNS: Column<AuditRow>[] = [
   { name: "who", head: "Who", cell: (row) => <Text value={row.who} max={60} /> },
   { name: "act", head: "Act", cell: (row) => <Text value={row.act} max={60} /> },
   { name: "target", head: "Of", cell: (row) => <Text value={row.target} max={120} class="mono" /> },
-  { name: "reason", head: "Reason", grow: true, cell: (row) => <Text value={row.reason || null} /> },
+  {
+    name: "reason",
+    head: "Reason",
+    grow: true,
+    cell: (row) => <Text value={row.reason || null} />,
+  },
   {
     name: "outcome",
     head: "Outcome",

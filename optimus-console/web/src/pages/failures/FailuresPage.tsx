@@ -61,10 +61,18 @@ function columns(ask: Ask): Column<FailureRow>[] {
       head: "Dead",
       kind: "number",
       cell: (row) => (
-        <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>{whole(row.dead)}</a>
+        <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>
+          {whole(row.dead)}
+        </a>
       ),
     },
-    { name: "first", head: "First", kind: "number", wide: true, cell: (row) => <Ago at={row.first_ms} /> },
+    {
+      name: "first",
+      head: "First",
+      kind: "number",
+      wide: true,
+      cell: (row) => <Ago at={row.first_ms} />,
+    },
     { name: "last", head: "Last", kind: "number", cell: (row) => <Ago at={row.last_ms} /> },
     { name: "acts", head: "", cell: (row) => <Acts row={row} ask={ask} /> },
   ];
@@ -102,7 +110,10 @@ export function FailuresPage() {
       <Await of={failures}>
         {(data) => {
           const rows = only ? data.rows.filter((row) => row.fingerprint === only) : data.rows;
-          if (rows.length === 0) return <Empty>{only ? "No dead task has this failure." : "None. No task is dead."}</Empty>;
+          if (rows.length === 0)
+            return (
+              <Empty>{only ? "No dead task has this failure." : "None. No task is dead."}</Empty>
+            );
           return (
             <div class="panel">
               <Table

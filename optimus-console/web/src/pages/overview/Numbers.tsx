@@ -79,7 +79,12 @@ export function Numbers({ data }: { data: Overview }) {
         value={short(counts.delayed + counts.retry + counts.blocked)}
         note={`${short(counts.delayed)} delayed, ${short(counts.retry)} retry, ${short(counts.blocked)} blocked`}
       />
-      <Tile name="Dead" value={short(counts.dead)} note="kept for you to decide" tone={counts.dead > 0 ? "warn" : undefined} />
+      <Tile
+        name="Dead"
+        value={short(counts.dead)}
+        note="kept for you to decide"
+        tone={counts.dead > 0 ? "warn" : undefined}
+      />
       <Tile
         name="Slots"
         value={`${whole(slots.busy)} / ${whole(slots.allowed)}`}

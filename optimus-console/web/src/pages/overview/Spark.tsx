@@ -13,7 +13,9 @@ export function points(values: number[]): string {
   const most = Math.max(...values, 0);
   const step = WIDTH / Math.max(1, values.length - 1);
   const y = (value: number) => HEIGHT - 1 - (most > 0 ? (value / most) * (HEIGHT - 3) : 0);
-  return values.map((value, index) => `${(index * step).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+  return values
+    .map((value, index) => `${(index * step).toFixed(1)},${y(value).toFixed(1)}`)
+    .join(" ");
 }
 
 export function Spark({ label, values, colour }: Props) {

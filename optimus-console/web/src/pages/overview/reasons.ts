@@ -15,7 +15,8 @@ export function reasons(row: QueueRow): Reason[] {
   const found: Reason[] = [];
   if (row.paused) found.push({ text: "paused", tone: "warn" });
   if (row.slots === 0 && row.counts.ready > 0) found.push({ text: "not served", tone: "bad" });
-  if ((row.failed_1h ?? 0) > 0) found.push({ text: `${short(row.failed_1h ?? 0)} failed`, tone: "bad" });
+  if ((row.failed_1h ?? 0) > 0)
+    found.push({ text: `${short(row.failed_1h ?? 0)} failed`, tone: "bad" });
   if (row.counts.dead > 0) found.push({ text: `${short(row.counts.dead)} dead`, tone: "bad" });
   if ((row.oldest_ms ?? 0) > OLD_MS || (row.drain_ms ?? 0) > SLOW_MS) {
     found.push({ text: "behind", tone: "warn" });

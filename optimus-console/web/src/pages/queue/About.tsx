@@ -26,9 +26,7 @@ export function About({ detail }: { detail: QueueDetail }) {
             <b class="num">{worker.running}</b>
           </a>
         ))}
-        {workers.length > MOST && (
-          <a href="#/workers">and {workers.length - MOST} more</a>
-        )}
+        {workers.length > MOST && <a href="#/workers">and {workers.length - MOST} more</a>}
       </p>
     </div>
   );

@@ -42,7 +42,12 @@ export function ByTask({ rows }: { rows: TaskStats[] }) {
       {rows.length === 0 ? (
         <Empty>No attempt ended in the last hour.</Empty>
       ) : (
-        <Table label="Tasks of the last hour" columns={COLUMNS} rows={rows} id={(row) => row.task} />
+        <Table
+          label="Tasks of the last hour"
+          columns={COLUMNS}
+          rows={rows}
+          id={(row) => row.task}
+        />
       )}
     </Panel>
   );

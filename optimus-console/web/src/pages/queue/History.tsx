@@ -21,8 +21,19 @@ const COLUMNS: Column<HistoryRow>[] = [
   { name: "ended", head: "Ended", kind: "number", cell: (row) => clock(row.ended_ms) },
   { name: "attempt", head: "Attempt", kind: "number", cell: (row) => row.attempt },
   { name: "took", head: "Took", kind: "number", cell: (row) => duration(row.took_ms) },
-  { name: "worker", head: "Worker", wide: true, cell: (row) => <Text value={row.worker} class="mono" /> },
-  { name: "error", head: "Error", wide: true, grow: true, cell: (row) => <Text value={row.error} /> },
+  {
+    name: "worker",
+    head: "Worker",
+    wide: true,
+    cell: (row) => <Text value={row.worker} class="mono" />,
+  },
+  {
+    name: "error",
+    head: "Error",
+    wide: true,
+    grow: true,
+    cell: (row) => <Text value={row.error} />,
+  },
 ];
 
 type Kind = "success" | "dead";

@@ -61,7 +61,11 @@ export const COLUMNS: Column<QueueRow>[] = [
     kind: "number",
     wide: true,
     cell: (row) =>
-      row.failed_1h ? <span class="is-bad">{short(row.failed_1h)}</span> : <span class="zero">0</span>,
+      row.failed_1h ? (
+        <span class="is-bad">{short(row.failed_1h)}</span>
+      ) : (
+        <span class="zero">0</span>
+      ),
   },
   {
     name: "slots",
@@ -70,5 +74,11 @@ export const COLUMNS: Column<QueueRow>[] = [
     wide: true,
     cell: (row) => (row.slots === null ? "–" : short(row.slots)),
   },
-  { name: "drain", head: "Drains in", kind: "number", wide: true, cell: (row) => duration(row.drain_ms) },
+  {
+    name: "drain",
+    head: "Drains in",
+    kind: "number",
+    wide: true,
+    cell: (row) => duration(row.drain_ms),
+  },
 ];

@@ -78,7 +78,12 @@ export function SearchPage() {
             <Empty>Nothing has this name.</Empty>
           ) : (
             <div class="panel">
-              <Table label="Results" columns={COLUMNS} rows={hits.hits} id={(hit) => `${hit.kind} ${hit.id}`} />
+              <Table
+                label="Results"
+                columns={COLUMNS}
+                rows={hits.hits}
+                id={(hit) => `${hit.kind} ${hit.id}`}
+              />
             </div>
           )}
           <Scan hits={hits} />

@@ -45,9 +45,7 @@ function One({ row, isNewest }: { row: ErrorRow; isNewest: boolean }) {
           </span>
         )}
         {row.fingerprint !== null && (
-          <a href={write(["failures"], { fingerprint: row.fingerprint })}>
-            failures like this
-          </a>
+          <a href={write(["failures"], { fingerprint: row.fingerprint })}>failures like this</a>
         )}
         <Copy text={[row.message, ...row.causes].join("\ncaused by ")} label="Copy the error" />
       </p>

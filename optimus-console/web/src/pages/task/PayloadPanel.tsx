@@ -27,10 +27,7 @@ interface Props {
 export function PayloadPanel({ title, payload, absent }: Props) {
   const [form, setForm] = useState<Form>("indented");
   const text = payload?.text ?? "";
-  const tokens = useMemo(
-    () => (text.length <= MOST_INDENTED ? indented(text) : undefined),
-    [text],
-  );
+  const tokens = useMemo(() => (text.length <= MOST_INDENTED ? indented(text) : undefined), [text]);
   const isShown = payload !== null && !payload.hidden && payload.text !== null;
   const aside = isShown && (
     <>

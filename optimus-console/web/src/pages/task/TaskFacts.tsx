@@ -10,7 +10,9 @@ import { QueueLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 
 function attempts(task: TaskDetail): string {
-  return task.max_retry === null ? String(task.attempt) : `${task.attempt} of ${task.max_retry + 1}`;
+  return task.max_retry === null
+    ? String(task.attempt)
+    : `${task.attempt} of ${task.max_retry + 1}`;
 }
 
 function facts(task: TaskDetail): [string, ComponentChildren][] {

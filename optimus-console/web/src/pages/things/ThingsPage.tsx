@@ -35,14 +35,23 @@ export function verb(act: string): string {
 }
 
 function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
-  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(0, 10);
+  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(
+    0,
+    10,
+  );
   const hasQueue = rows.some((row) => row.queue);
   const hasActs = rows.some((row) => row.acts.length > 0) && may("operate");
   const of = (row: ThingRow, name: string) => row.facts.find((fact) => fact.name === name)?.value;
   return [
     { name: "title", head: "Name", cell: (row) => <Text value={row.title} max={160} /> },
     ...(hasQueue
-      ? [{ name: "queue", head: "Queue", cell: (row: ThingRow) => (row.queue ? <QueueLink queue={row.queue} /> : "–") }]
+      ? [
+          {
+            name: "queue",
+            head: "Queue",
+            cell: (row: ThingRow) => (row.queue ? <QueueLink queue={row.queue} /> : "–"),
+          },
+        ]
       : []),
     { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
     ...names.map((name, index) => ({

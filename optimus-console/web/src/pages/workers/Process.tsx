@@ -16,7 +16,13 @@ const COLUMNS: Column<RunningTask>[] = [
   { name: "id", head: "Task", cell: (row) => <TaskLink id={row.id} whole /> },
   { name: "task", head: "Name", cell: (row) => <Text value={row.task} max={120} /> },
   { name: "since", head: "Runs for", kind: "number", cell: (row) => <Since at={row.since_ms} /> },
-  { name: "attempt", head: "Attempt", kind: "number", wide: true, cell: (row) => row.attempt ?? "–" },
+  {
+    name: "attempt",
+    head: "Attempt",
+    kind: "number",
+    wide: true,
+    cell: (row) => row.attempt ?? "–",
+  },
   {
     name: "progress",
     head: "Progress",
@@ -88,7 +94,12 @@ export function Process({ row, isOpen, toggle, done }: Props) {
         </li>
       </ul>
       {isOpen && row.running.length > 0 && (
-        <Table label={`Tasks of process ${row.pid}`} columns={COLUMNS} rows={row.running} id={(task) => task.id} />
+        <Table
+          label={`Tasks of process ${row.pid}`}
+          columns={COLUMNS}
+          rows={row.running}
+          id={(task) => task.id}
+        />
       )}
       {isOpen && row.running.length === 0 && <Empty>Idle.</Empty>}
     </section>
