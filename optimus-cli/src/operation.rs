@@ -116,8 +116,8 @@ pub(crate) async fn follow(session: &Session<'_>, id: &str) -> Result<Exit, Fail
 /// Says how an operation that is not over goes on.
 fn ways_on(id: &str) -> String {
     format!(
-        "operation {id} is not over: a worker carries it on within two minutes. `optimus op follow \
-         {id}` carries it on here, and `optimus op cancel {id}` stops it."
+        "operation {id} is not over: a worker carries it on within three minutes. `optimus op \
+         follow {id}` carries it on here, and `optimus op cancel {id}` stops it."
     )
 }
 

@@ -34,7 +34,7 @@ use crate::api;
         api::processes::processes,
         api::processes::running,
         api::search::search,
-        api::redis::redis,
+        api::server::redis,
         api::things::lanes,
         api::things::limits,
         api::things::groups,

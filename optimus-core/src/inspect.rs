@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 pub use crate::broker::{Counts, LaneDetails, PrerequisiteDetails, ServerFacts, Totals};
 use crate::{
@@ -22,9 +21,6 @@ use crate::{
     task_log::TaskLog,
     task_page::{PAGE_MAX, TaskPage},
 };
-
-/// How many queues one write asks.
-const QUEUES_A_WRITE: usize = 500;
 
 /// Reads the store of a client.
 #[derive(Clone)]
@@ -285,24 +281,6 @@ impl Inspector {
     pub async fn find(&self, key: &Key) -> Result<Option<TaskId>, Error> {
         let (queue, task, biz_id) = key.parts()?;
         Ok(self.broker.find(&queue, task, biz_id).await?)
-    }
-
-    /// Returns the tasks with this uuid in these queues: one command a queue, 500 queues in a write.
-    /// A task that has succeeded is not found.
-    ///
-    /// # Errors
-    /// [`Error::is_unavailable`].
-    pub async fn holders(&self, uuid: Uuid, queues: &[QueueName]) -> Result<Vec<TaskId>, Error> {
-        let mut found = Vec::new();
-        for part in queues.chunks(QUEUES_A_WRITE) {
-            let Some(first) = part.first() else { break };
-            let id = |queue: &QueueName| format!("{queue}/{uuid}").parse::<TaskId>();
-            let stored = id(first)?.stored();
-            for queue in self.broker.holders(&stored, part).await? {
-                found.push(id(&queue)?);
-            }
-        }
-        Ok(found)
     }
 
     /// Returns the workers that serve a queue.

@@ -65,6 +65,7 @@ mod headers;
 mod history_options;
 mod history_page;
 mod history_read;
+mod holders;
 mod id;
 mod inspect;
 mod key_template;

@@ -98,6 +98,8 @@ impl NamedCall {
     }
 }
 
+// Messages about what is no call name the usual ways to make one.
+#[diagnostic::do_not_recommend]
 impl Submit for NamedCall {
     type Output = Value;
 

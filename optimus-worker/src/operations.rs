@@ -11,9 +11,9 @@ use optimus_core::{
 use crate::{role::Role, shared::Shared};
 
 /// The workers of a queue together look once in this time for an operation without a carrier.
-const AVERAGE: Duration = Duration::from_secs(60);
-/// No worker waits longer, so that an operation goes on within two minutes.
-const LONGEST: Duration = Duration::from_secs(90);
+const AVERAGE: Duration = Duration::from_secs(120);
+/// No worker waits longer, so that an operation goes on within three minutes.
+const LONGEST: Duration = Duration::from_secs(170);
 
 /// The role that carries operations on. A step changes up to 128 tasks and rests by itself.
 pub(crate) struct CarriesOn {

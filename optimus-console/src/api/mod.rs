@@ -11,8 +11,8 @@ pub(crate) mod overview;
 mod page;
 pub(crate) mod processes;
 pub(crate) mod queues;
-pub(crate) mod redis;
 pub(crate) mod search;
+pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod stats;
 pub(crate) mod task;
@@ -64,7 +64,7 @@ fn looks() -> Router<App> {
         .route("/processes", get(processes::processes))
         .route("/running", get(processes::running))
         .route("/search", get(search::search))
-        .route("/redis", get(redis::redis))
+        .route("/redis", get(server::redis))
         .route("/lanes", get(things::lanes))
         .route("/limits", get(things::limits))
         .route("/groups", get(things::groups))

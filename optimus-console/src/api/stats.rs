@@ -101,7 +101,8 @@ pub(crate) async fn of_all(
 ) -> Result<Json<StatsPage>, Problem> {
     let (unit, last, mut sum) = asked.sum();
     let snapshot = seat.app.sampling.snapshot().await?;
-    let names = snapshot.seen_by(&seat.identity).map(|entry| QueueName::new(&entry.row.queue));
+    let readable = snapshot.seen_by(&seat.identity).filter(|entry| entry.row.problem.is_none());
+    let names = readable.map(|entry| QueueName::new(&entry.row.queue));
     let mut queues: Vec<QueueName> = names.filter_map(Result::ok).collect();
     let left_out = queues.len().saturating_sub(QUEUES_MAX);
     queues.truncate(QUEUES_MAX);

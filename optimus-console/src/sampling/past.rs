@@ -61,14 +61,20 @@ impl Past {
         let operations = self.client.operations().list(OPERATIONS_MAX).await.unwrap_or_default();
         let features = self.features.look(&self.client, &sample).await;
         let now = Instant::now();
-        let Sample { queues, left_out, processes, slots_busy, slots_allowed, .. } = sample;
+        let Sample { queues, unreadable, left_out, processes, slots_busy, slots_allowed, .. } =
+            sample;
         self.ended.retain(|queue, _| {
             queues.binary_search_by(|sample| sample.seen.queue.cmp(queue)).is_ok()
         });
-        let entries: Vec<Entry> = queues
+        let mut entries: Vec<Entry> = queues
             .iter()
             .map(|sample| self.entry(sample, now, shut.get(&sample.seen.queue)))
             .collect();
+        entries.extend(unreadable.iter().map(|(queue, problem)| Entry {
+            row: QueueRow::unreadable(queue, problem),
+            rates: Rates::default(),
+        }));
+        entries.sort_by(|one, other| one.row.queue.cmp(&other.row.queue));
         self.add_point(now_ms, &queues);
         self.reads += 1;
         Ok(Snapshot {

@@ -1,6 +1,6 @@
 //! A queue in a list.
 
-use optimus_core::{QueueSample, Shut};
+use optimus_core::{Error, QueueName, QueueSample, Shut};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -71,7 +71,7 @@ impl PausedRow {
 }
 
 /// A queue.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub(crate) struct QueueRow {
     pub(crate) queue: String,
     pub(crate) counts: Counts,
@@ -89,6 +89,8 @@ pub(crate) struct QueueRow {
     pub(crate) want_slots: Option<u64>,
     /// How long its ready tasks last at this rate.
     pub(crate) drain_ms: Option<u64>,
+    /// Why Redis refuses to read the queue. Then its numbers are 0.
+    pub(crate) problem: Option<String>,
 }
 
 impl QueueRow {
@@ -112,11 +114,24 @@ impl QueueRow {
             slots: Some(sample.slots),
             want_slots: Some(sample.want_slots),
             drain_ms: rate.and_then(|rate| drain_ms(seen.counts.ready, rate)),
+            problem: None,
+        }
+    }
+
+    /// A queue that can't be read.
+    pub(crate) fn unreadable(queue: &QueueName, problem: &Error) -> Self {
+        Self {
+            queue: queue.to_string(),
+            problem: Some(problem.to_string()),
+            ..Self::default()
         }
     }
 
     /// Returns how much somebody should look at the queue; 0 for not at all.
     pub(crate) fn urgency(&self) -> u64 {
+        if self.problem.is_some() {
+            return u64::MAX;
+        }
         let Counts { ready, dead, .. } = self.counts;
         let is_unserved = ready > 0 && self.slots == Some(0);
         let mut urgency = if is_unserved { 1_000_000_000 } else { 0 };

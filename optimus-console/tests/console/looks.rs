@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use optimus_testkit::eventually;
+use optimus::Client;
+use optimus_console::{Console, ConsoleListener};
+use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{SOON, Stage, busy, call};
+use crate::{
+    client::Browser,
+    stage::{SOON, Stage, busy, call},
+};
 
 fn rows(page: &Value) -> &Vec<Value> {
     page["rows"].as_array().expect("a page has rows")
@@ -61,6 +66,33 @@ async fn queues_are_sorted_and_paged() {
     served.browser.get("/api/v1/queues?sort=color").await.fails(400, "invalid");
     served.browser.get("/api/v1/queues?after=x").await.fails(400, "invalid");
     served.browser.get("/api/v1/queues?limit=0").await.fails(400, "invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_redis_refuses_to_read_is_named_and_hides_no_other() {
+    let redis = RedisServer::start();
+    let client = Client::connect(&redis.url()).await.unwrap();
+    for queue in ["a", "broken", "c"] {
+        client.submit(call("x").queue(queue)).await.unwrap();
+    }
+    let mut admin = redis.admin().await;
+    let mut set = redis::cmd("SET");
+    let set = set.arg("{optimus:broken:0}:ready").arg("x");
+    set.query_async::<()>(&mut admin).await.unwrap();
+    let listener = ConsoleListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let browser = Browser::new(listener.address().unwrap());
+    let serving = tokio::spawn(Console::new(client).serve(listener).unwrap());
+    let page = browser.look("queues").await;
+    let is_readable = |row: &Value| row["problem"].is_null();
+    let seen: Vec<_> = rows(&page).iter().map(|row| (&row["queue"], is_readable(row))).collect();
+    assert_eq!(seen, [(&json!("a"), true), (&json!("broken"), false), (&json!("c"), true)]);
+    let first = &browser.look("overview").await["attention"][0];
+    assert_eq!(first["queue"], "broken", "it needs attention before all others");
+    assert!(first["problem"].as_str().is_some_and(|why| why.contains("WRONGTYPE")), "{first}");
+    browser.get("/api/v1/queues/broken").await.fails(503, "unavailable");
+    assert_eq!(browser.look("queues/c").await["counts"]["ready"], 1);
+    assert_eq!(browser.look("stats").await["queues"], 2);
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,8 @@
 //! What operators have done: a sorted set of lines, by the ms of the act.
 //!
-//! An act has one line for its intent, `<id> i<json>`, and later one for its outcome, `<id> o<json>`
-//! with the same ms. So both are next to each other, and the outcome comes first where the latest
-//! come first.
+//! An act has one line for its intent, `<id> i<json>`, and later one for its outcome,
+//! `<id> o<json>` with the same ms. So both are next to each other, and the outcome comes first
+//! where the latest come first.
 
 use super::{
     Broker, BrokerError,

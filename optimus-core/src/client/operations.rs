@@ -26,9 +26,9 @@ const TEXT_BYTES_MAX: usize = 1_024;
 ///
 /// An *operation* counts the tasks that match a filter. When somebody has confirmed the number, it
 /// changes those that were there when it was counted, and no others. It is stored, so any process
-/// can carry it on: one that calls [`carry`](Self::carry), or a worker, within two minutes. If that
-/// process is killed, another one goes on, and no task is changed twice. Its pace follows the time
-/// that Redis takes to answer, so other callers hardly notice it.
+/// can carry it on: one that calls [`carry`](Self::carry), or a worker, within three minutes. If
+/// that process is killed, another one goes on, and no task is changed twice. Its pace follows the
+/// time that Redis takes to answer, so other callers hardly notice it.
 ///
 /// ```
 /// # use optimus_core as optimus;
@@ -173,7 +173,7 @@ impl Operations {
 
     /// Carries an operation on until it is counted, if it counts, or until it is over. If another
     /// process carries it on, waits for that, and goes on if that process is gone. To drop the
-    /// future does no harm: a worker goes on within two minutes.
+    /// future does no harm: a worker goes on within three minutes.
     ///
     /// # Errors
     /// [`OperationError::Unknown`]; [`OperationError::Store`]. Then it can be called again.

@@ -48,7 +48,8 @@ async fn queues_of(
     let after = asked.after.as_deref().unwrap_or_default();
     let entries = snapshot.seen_by(&seat.identity);
     let rows = entries.map(|entry| &entry.row).filter(|row| row.queue.as_str() > after);
-    let mut names = rows.filter(|row| may_have(row)).map(|row| row.queue.clone());
+    let rows = rows.filter(|row| row.problem.is_none() && may_have(row));
+    let mut names = rows.map(|row| row.queue.clone());
     let page: Vec<String> = names.by_ref().take(QUEUES_A_PAGE).collect();
     let next = names.next().and_then(|_| page.last().cloned());
     Ok((page.iter().filter_map(|name| QueueName::new(name).ok()).collect(), next))

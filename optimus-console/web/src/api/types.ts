@@ -42,6 +42,7 @@ export interface QueueRow {
   slots: number | null;
   want_slots: number | null;
   drain_ms: number | null;
+  problem: string | null;
 }
 
 export interface TaskStats {

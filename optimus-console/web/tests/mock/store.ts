@@ -69,6 +69,8 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
     slots,
     want_slots: index === 0 ? 96 : slots,
     drain_ms: counts.ready > 0 ? Math.floor(roll() * 90_000) : 0,
+    problem:
+      index === 8 ? "WRONGTYPE Operation against a key holding the wrong kind of value" : null,
   };
 }
 

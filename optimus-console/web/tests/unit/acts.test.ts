@@ -55,10 +55,15 @@ test("a queue that nobody serves needs attention, one that keeps up doesn't", ()
     drain_ms: 0,
     failed_1h: 0,
     want_slots: 4,
+    problem: null,
   };
   assert.deepEqual(reasons(calm as QueueRow), []);
   assert.deepEqual(
     reasons({ ...calm, slots: 0 } as QueueRow).map((reason) => reason.text),
     ["not served"],
+  );
+  assert.deepEqual(
+    reasons({ ...calm, problem: "WRONGTYPE" } as QueueRow).map((reason) => reason.text),
+    ["can't be read"],
   );
 });

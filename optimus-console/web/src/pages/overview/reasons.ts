@@ -12,6 +12,7 @@ const OLD_MS = 60_000;
 const SLOW_MS = 600_000;
 
 export function reasons(row: QueueRow): Reason[] {
+  if (row.problem !== null) return [{ text: "can't be read", tone: "bad" }];
   const found: Reason[] = [];
   if (row.paused) found.push({ text: "paused", tone: "warn" });
   if (row.slots === 0 && row.counts.ready > 0) found.push({ text: "not served", tone: "bad" });

@@ -36,6 +36,15 @@ function Paused({ row }: { row: QueueRow }) {
   );
 }
 
+function Unreadable({ row }: { row: QueueRow }) {
+  if (row.problem === null) return null;
+  return (
+    <span class="tag is-bad" title={plain(row.problem).slice(0, 500)}>
+      can't be read
+    </span>
+  );
+}
+
 export const COLUMNS: Column<QueueRow>[] = [
   {
     name: "name",
@@ -43,7 +52,7 @@ export const COLUMNS: Column<QueueRow>[] = [
     grow: true,
     cell: (row) => (
       <>
-        <QueueLink queue={row.queue} /> <Paused row={row} />
+        <QueueLink queue={row.queue} /> <Paused row={row} /> <Unreadable row={row} />
       </>
     ),
   },
