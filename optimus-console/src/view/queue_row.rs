@@ -120,11 +120,7 @@ impl QueueRow {
 
     /// A queue that can't be read.
     pub(crate) fn unreadable(queue: &QueueName, problem: &Error) -> Self {
-        Self {
-            queue: queue.to_string(),
-            problem: Some(problem.to_string()),
-            ..Self::default()
-        }
+        Self { queue: queue.to_string(), problem: Some(problem.to_string()), ..Self::default() }
     }
 
     /// Returns how much somebody should look at the queue; 0 for not at all.
