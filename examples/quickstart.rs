@@ -97,6 +97,9 @@ async fn await_all(tasks: impl Iterator<Item = TaskHandle<(usize, u32)>>) -> any
     Ok(tally)
 }
 
+/// Folders that have pictures alone, or files that are not of the repository.
+const LEFT_OUT: [&str; 4] = [".git", "target", "node_modules", "docs/console"];
+
 /// Returns the files in a folder and its subfolders, by their real paths. It follows links, except
 /// to a parent folder.
 fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>> {
@@ -110,7 +113,7 @@ fn find_files(folder: &Path, above: &mut Vec<PathBuf>) -> io::Result<Vec<String>
         let path = entry?.path();
         if path.is_file() {
             found.push(path.canonicalize()?.to_string_lossy().into_owned());
-        } else if path.is_dir() && !path.ends_with(".git") && !path.ends_with("target") {
+        } else if path.is_dir() && !LEFT_OUT.iter().any(|name| path.ends_with(name)) {
             found.extend(find_files(&path, above)?);
         }
     }
