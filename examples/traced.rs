@@ -4,7 +4,7 @@
 //! `cargo run --example traced` needs no server. A real program has another exporter, such as that
 //! of `opentelemetry-otlp`; nothing else changes.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use axum::{Router, extract::Path, http::StatusCode, routing::post};
@@ -65,10 +65,10 @@ fn attribute(span: &SpanData, name: &str) -> Option<String> {
 fn line(span: &SpanData, all: &[SpanData]) -> String {
     let mut line = format!("{} ({:?})", span.name, span.span_kind).to_lowercase();
     if let Some(attempt) = attribute(span, "optimus.attempt") {
-        line += &format!(", attempt {attempt}");
+        let _ = write!(line, ", attempt {attempt}");
     }
     if let Status::Error { description } = &span.status {
-        line += &format!(": error: {description}");
+        let _ = write!(line, ": error: {description}");
     }
     for link in &span.links.links {
         let to = |other: &&SpanData| other.span_context.span_id() == link.span_context.span_id();

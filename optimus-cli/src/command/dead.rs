@@ -90,8 +90,8 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
         while rows.len() < limit {
             let page =
                 session.inspector().list(&queue, TaskState::Dead, after.as_ref(), PAGE_MAX).await?;
-            let taken = page.rows.iter().filter(|row| takes(row));
-            rows.extend(taken.map(TaskRecordRow::of));
+            let matching = page.rows.iter().filter(|row| takes(row));
+            rows.extend(matching.map(TaskRecordRow::of));
             after = page.next;
             if after.is_none() {
                 break;

@@ -139,8 +139,8 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
             let step = if filter.is_all() { wanted } else { PAGE_MAX };
             let page = session.inspector().list(&queue, *state, place.as_ref(), step).await?;
             scanned += page.rows.len();
-            let taken = page.rows.iter().filter(|row| takes(row));
-            rows.extend(taken.map(TaskRecordRow::of));
+            let matching = page.rows.iter().filter(|row| takes(row));
+            rows.extend(matching.map(TaskRecordRow::of));
             place = page.next;
             let is_over = place.is_none();
             if rows.len() >= limit || scanned >= scan_max || is_over {

@@ -3,7 +3,7 @@
 use optimus_console::Console;
 use serde_json::json;
 
-use crate::stage::{Stage, call};
+use crate::stage::{Served, Stage, call};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_act_of_a_foreign_page_is_refused_whatever_headers_it_has() {
@@ -78,7 +78,7 @@ async fn a_foreign_name_that_leads_to_this_machine_is_refused() {
         answer.fails(403, "forbidden");
     }
     let named: Console = stage.console().host("tasks.example.com");
-    let named = stage.serve(named.auth(optimus_console::Auth::Token(crate::stage::secrets())));
+    let named = Served::of(named.auth(optimus_console::Auth::Token(crate::stage::secrets())));
     named.bearer("ann").get("/api/v1/session").await.fails(403, "forbidden");
     named.bearer("ann").with("host", "Tasks.example.com").get("/api/v1/session").await.is(200);
 }

@@ -7,7 +7,7 @@ use optimus_console::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, call, secrets};
+use crate::stage::{Served, Stage, call, secrets};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_console_without_authentication_listens_on_this_machine_only() {
@@ -183,7 +183,7 @@ async fn a_session_sees_and_changes_only_its_queues() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_and_a_password_are_asked_for_by_the_browser() {
     let stage = Stage::new().await;
-    let served = stage.serve(stage.console().auth(Auth::Basic(secrets())));
+    let served = Served::of(stage.console().auth(Auth::Basic(secrets())));
     let answer = served.browser.get("/").await.is(401);
     assert!(answer.header("www-authenticate").starts_with("Basic "), "{answer:?}");
     let basic = |text: &str| served.browser.with("authorization", &format!("Basic {text}"));
@@ -203,7 +203,7 @@ async fn a_header_is_believed_if_a_trusted_proxy_sends_it() {
     let trusted = |proxy: Ipv4Addr| {
         let header = TrustedHeader::new("x-user", [IpAddr::V4(proxy)]).unwrap();
         let header = header.user(Identity::new("ann", Role::Admin)).others(Role::Viewer);
-        stage.serve(stage.console().auth(Auth::Header(header)))
+        Served::of(stage.console().auth(Auth::Header(header)))
     };
     let served = trusted(Ipv4Addr::LOCALHOST);
     let ann = served.browser.with("x-user", "ann");
@@ -229,7 +229,7 @@ async fn a_function_of_the_program_decides_and_its_panic_lets_nobody_in() {
         }
         name => Some(Identity::new(name, Role::Operator)),
     });
-    let served = stage.serve(stage.console().auth(auth));
+    let served = Served::of(stage.console().auth(auth));
     let user = |name: &str| served.browser.with("x-user", name);
     assert_eq!(user("ann").look("session").await["identity"], "ann");
     for name in ["panic", "block"] {
@@ -246,7 +246,7 @@ async fn payloads_are_hidden_with_authentication_and_shown_to_roles_that_may_see
     let id = stage.client.submit(submitted).await.unwrap().id().to_string();
     let console: Console = stage.console().auth(Auth::Token(secrets()));
     let console = console.payloads(Role::Operator, Payloads::Redacted);
-    let served = stage.serve(console.payloads(Role::Admin, Payloads::Full));
+    let served = Served::of(console.payloads(Role::Admin, Payloads::Full));
     let shown = async |name: &str| {
         served.bearer(name).look(&format!("tasks/{id}")).await["arguments"].clone()
     };

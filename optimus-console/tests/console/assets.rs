@@ -6,7 +6,7 @@ use optimus_console::Auth;
 
 use crate::{
     client::Browser,
-    stage::{Stage, secrets},
+    stage::{Served, Stage, secrets},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,8 +41,8 @@ async fn the_page_knows_where_it_is_mounted() {
 async fn the_path_of_a_proxy_is_believed_only_if_it_is_trusted() {
     let stage = Stage::new().await;
     let guarded = stage.console().auth(Auth::Token(secrets()));
-    let trusting = stage.serve(guarded.clone().trust_forwarded_prefix());
-    let wary = stage.serve(guarded);
+    let trusting = Served::of(guarded.clone().trust_forwarded_prefix());
+    let wary = Served::of(guarded);
     let base = async |browser: &Browser, prefix: &str| {
         let page = browser.with("x-forwarded-prefix", prefix).get("/").await.is(200).body;
         let begin = page.find("<base href=\"").unwrap() + 12;

@@ -44,7 +44,7 @@ async fn an_act_whose_outcome_nobody_told_has_none_and_pages_lose_nothing() {
     let act = |number: usize| AuditAct { act: format!("a{number}"), ..AuditAct::default() };
     for number in 0..25 {
         let note = stage.client.audit(act(number)).await.unwrap();
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             note.outcome("done").await.unwrap();
         }
     }
@@ -54,7 +54,10 @@ async fn an_act_whose_outcome_nobody_told_has_none_and_pages_lose_nothing() {
         let page = served.browser.look(&format!("audit?limit=4&after={after}")).await;
         for row in page["rows"].as_array().unwrap() {
             let number: usize = row["act"].as_str().unwrap()[1..].parse().unwrap();
-            assert_eq!(row["outcome"], if number % 2 == 0 { json!("done") } else { json!(null) });
+            assert_eq!(
+                row["outcome"],
+                if number.is_multiple_of(2) { json!("done") } else { json!(null) }
+            );
             seen.push(number);
         }
         match page["next"].as_str() {

@@ -1,6 +1,6 @@
 //! A plain HTTP client, which sends what a test writes.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -94,16 +94,16 @@ impl Browser {
         let is_set = |name: &str| self.headers.iter().any(|(known, _)| known == name);
         let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !is_set("host") {
-            text.push_str(&format!("host: {}\r\n", self.address));
+            let _ = write!(text, "host: {}\r\n", self.address);
         }
         for (name, value) in &self.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(text, "{name}: {value}\r\n");
         }
         if let Some(body) = body {
             if !is_set("content-type") {
                 text.push_str("content-type: application/json\r\n");
             }
-            text.push_str(&format!("content-length: {}\r\n", body.len()));
+            let _ = write!(text, "content-length: {}\r\n", body.len());
         }
         text.push_str("\r\n");
         text.push_str(body.unwrap_or_default());

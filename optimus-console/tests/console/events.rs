@@ -1,6 +1,6 @@
 //! The stream of events.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use serde_json::json;
 use tokio::{
@@ -26,7 +26,7 @@ impl Events {
         let mut text =
             format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: {}\r\n", browser.address);
         for (name, value) in &browser.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(text, "{name}: {value}\r\n");
         }
         text.push_str("\r\n");
         stream.write_all(text.as_bytes()).await.unwrap();

@@ -6,7 +6,7 @@ use tokio::{io::AsyncReadExt as _, net::TcpStream, time::timeout};
 
 use crate::{
     events::Events,
-    stage::{SOON, Stage, call},
+    stage::{SOON, Served, Stage, call},
 };
 
 /// Returns the memory of this process, in bytes; only known on Linux.
@@ -20,7 +20,7 @@ fn memory() -> Option<u64> {
 async fn of_1000_listeners_those_above_the_limit_are_refused_and_memory_is_bounded() {
     let stage = Stage::new().await;
     stage.client.submit(call("x")).await.unwrap();
-    let served = stage.serve(stage.console().listeners_max(200));
+    let served = Served::of(stage.console().listeners_max(200));
     served.browser.look("overview").await;
     let before = memory();
     let (mut open, mut refused) = (Vec::new(), 0);

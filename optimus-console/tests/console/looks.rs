@@ -16,7 +16,7 @@ fn rows(page: &Value) -> &Vec<Value> {
     page["rows"].as_array().expect("a page has rows")
 }
 
-fn path_of(id: impl ToString) -> String {
+fn path_of(id: &impl ToString) -> String {
     format!("tasks/{}", id.to_string())
 }
 

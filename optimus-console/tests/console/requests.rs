@@ -46,8 +46,8 @@ async fn paths_methods_and_bodies_that_the_api_does_not_have_are_refused() {
         let form = browser.with("content-type", kind);
         form.send("POST", "/api/v1/tasks/act", Some(&ids)).await.fails(400, "invalid");
     }
-    let state = stage.state(&id.parse().unwrap()).await;
-    assert_eq!(state, optimus::TaskState::Ready, "nothing was done");
+    let is_in = stage.state(&id.parse().unwrap()).await;
+    assert_eq!(is_in, optimus::TaskState::Ready, "nothing was done");
     browser.get("/api/v1/queues?colour=red").await.fails(400, "invalid");
     browser.get("/api/v1/queues?limit=-1").await.fails(400, "invalid");
     let charset = browser.with("content-type", "application/json; charset=utf-8");

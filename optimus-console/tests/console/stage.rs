@@ -56,6 +56,16 @@ pub(crate) struct Served {
     serving: JoinHandle<()>,
 }
 
+impl Served {
+    /// Serves a console at a free port.
+    pub(crate) fn of(console: Console) -> Self {
+        let listener = ConsoleListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let browser = Browser::new(listener.address().unwrap());
+        let serving = tokio::spawn(console.serve(listener).expect("it may listen there"));
+        Self { browser, serving }
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         self.serving.abort();
@@ -85,22 +95,14 @@ impl Stage {
         Console::new(self.client.clone()).operator("tester")
     }
 
-    /// Serves a console at a free port.
-    pub(crate) fn serve(&self, console: Console) -> Served {
-        let listener = ConsoleListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let browser = Browser::new(listener.address().unwrap());
-        let serving = tokio::spawn(console.serve(listener).expect("it may listen there"));
-        Served { browser, serving }
-    }
-
     /// Serves a console without authentication.
     pub(crate) fn open(&self) -> Served {
-        self.serve(self.console())
+        Served::of(self.console())
     }
 
     /// Serves a console with a token for each role, and one for the queues `tenant-*`.
     pub(crate) fn guarded(&self) -> Served {
-        self.serve(self.console().auth(Auth::Token(secrets())))
+        Served::of(self.console().auth(Auth::Token(secrets())))
     }
 
     pub(crate) fn worker(&self) -> Worker {

@@ -207,7 +207,7 @@ impl Carrier {
         let progress = serde_json::to_string(&hold.progress)
             .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
         let from = hold.saved.state.clone();
-        let held = Held {
+        let stored = Held {
             fence: hold.fence,
             lease,
             from: &from,
@@ -216,7 +216,7 @@ impl Carrier {
             progress: &progress,
         };
         let begun = Instant::now();
-        hold.saved = self.broker.operation_carry(&self.slot, &self.id, held).await?;
+        hold.saved = self.broker.operation_carry(&self.slot, &self.id, stored).await?;
         self.pace.note(begun.elapsed());
         hold.stored_queue = hold.progress.place.as_ref().map(|place| place.queue.clone());
         hold.renewed = begun;

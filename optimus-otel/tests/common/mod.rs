@@ -1,7 +1,7 @@
 //! A store in memory, a task that does what its arguments say, and the spans that were exported.
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use opentelemetry::{
     Context as OtelContext, KeyValue,
@@ -181,10 +181,12 @@ impl Task for Count {
     }
 
     async fn run(self, ctx: Context) -> Result<String, BoxError> {
-        let mut all: String =
-            ctx.headers().iter().map(|(name, value)| format!("{name}={value};")).collect();
+        let mut all = String::new();
+        for (name, value) in ctx.headers() {
+            let _ = write!(all, "{name}={value};");
+        }
         if let Some(tenant) = OtelContext::current().baggage().get("tenant") {
-            all += &format!("handler of {tenant}");
+            let _ = write!(all, "handler of {tenant}");
         }
         Ok(all)
     }

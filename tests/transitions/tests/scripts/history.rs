@@ -120,7 +120,7 @@ async fn what_code_declares_adds_to_what_is_set_and_never_reduces_it(bench: Benc
     bench.now().retain_no_more(&bench.queue).await.unwrap();
     assert_eq!(declare(&bench, 366, ",mail,").await, (is(180, budget, "-"), false));
     bench.now().retain(&bench.queue, None).await.unwrap();
-    let names: String = (0..64).map(|n| format!("t{n},")).collect();
+    let names = (0..64).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",") + ",";
     let (many, _) = declare(&bench, 1, &format!(",{names}")).await;
     assert_eq!(many, is(1, budget, &format!(",{names}")));
     assert_eq!(declare(&bench, 1, ",t7,t63,").await, (many, false));
