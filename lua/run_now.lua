@@ -26,15 +26,19 @@ batch = batch_of(operated, batch)
 if batch and batch.is_stale then
   return { 'STALE' }
 end
+-- A task that was made due stays in its list until a claim moves it. So that an operation makes no
+-- task due twice, it means those alone that are due after its cut-off, which is their time then.
+local due_at = batch and math.min(now, batch.until_ms) or now
 redis.call('LLEN', wake)
 local states, open = standings_of(keys, asked)
 local holders = holders_of(meta, workers, open)
 local reply, early, due = { 'OK' }, { delayed = {}, retry = {} }, 0
 for i, id in ipairs(asked) do
   local state = states[id]
-  if early[state] and is_meant(batch, state, '') then
+  local at = early[state] and tonumber(redis.call('ZSCORE', keys[state], id))
+  if at and is_meant(batch, state, '') and (not batch or at > due_at) then
     due = due + 1
-    if tonumber(redis.call('ZSCORE', keys[state], id)) > now then
+    if at > due_at then
       early[state][id] = true
     end
     state = 'due'
@@ -53,7 +57,7 @@ write_batch(batch, due)
 local is_any_early = false
 for state, ids in pairs(early) do
   for id in pairs(ids) do
-    redis.call('ZADD', keys[state], 'XX', whole(now), id)
+    redis.call('ZADD', keys[state], 'XX', whole(due_at), id)
     is_any_early = true
   end
 end

@@ -31,7 +31,12 @@ fn read_row(line: &str) -> Option<StoredRow> {
     let mut next = || words.next().unwrap_or_default();
     let seq = next().parse().ok()?;
     let age = Duration::from_millis(next().parse().unwrap_or(0));
-    let mut text = || String::from_utf8_lossy(&bytes(next())).into_owned();
+    let mut text = || {
+        let mut text = bytes(next());
+        // A database in UTF-16 has a zero in each character of a name or an id, which is ASCII.
+        text.retain(|byte| *byte != 0);
+        String::from_utf8_lossy(&text).into_owned()
+    };
     let (queue, id) = (text(), text());
     Some(StoredRow { seq, queue, id, body: bytes(next()), age })
 }
@@ -61,6 +66,8 @@ mod tests {
         assert_eq!((rows[1].queue.as_str(), rows[1].id.as_str()), ("mail", "7"));
         assert_eq!(rows[1].age, Duration::from_millis(5));
         assert_eq!(rows[1].body, [0, 10, 255, 32]);
+        let wide = read_rows("1 0 6D00610069006C00 3700 6D");
+        assert_eq!((wide[0].queue.as_str(), wide[0].id.as_str()), ("mail", "7"), "in UTF-16");
         assert!(read_rows("").is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     extract::ConnectInfo,
-    http::{HeaderMap, HeaderName, header, request::Parts},
+    http::{HeaderMap, HeaderName, Version, header, request::Parts},
 };
 
 use crate::problem::Problem;
@@ -48,6 +48,8 @@ pub(crate) fn check_local(parts: &Parts) -> Result<(), Problem> {
         _ if FORWARDED.iter().any(|name| parts.headers.contains_key(name)) => {
             "a proxy has forwarded the request"
         }
+        // nginx adds no header, and names the console as the host, unless it is told otherwise.
+        _ if parts.version < Version::HTTP_11 => "it is HTTP/1.0, which proxies send",
         Peer::Unix => return Ok(()),
         Peer::Address(_) => match host_of(parts) {
             Some(host) if is_local(&host) => return Ok(()),

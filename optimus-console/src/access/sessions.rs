@@ -19,6 +19,9 @@ const IDLES: Duration = Duration::from_secs(2 * 3_600);
 /// The most sessions. Of more, those that were used longest ago end.
 const SESSIONS_MAX: usize = 1_000;
 
+/// The most sessions of one identity, so that nobody ends those of others.
+const OWN_MAX: usize = 100;
+
 /// The sessions of one process. They end with it.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Digest, Session>>);
@@ -51,8 +54,11 @@ impl Sessions {
         let now = Instant::now();
         let mut sessions = self.open();
         sessions.retain(|_, session| !session.is_over(now));
-        if sessions.len() >= SESSIONS_MAX {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
+        let own = sessions.values().filter(|session| session.identity == identity).count();
+        if own >= OWN_MAX || sessions.len() >= SESSIONS_MAX {
+            let ends = |session: &Session| own < OWN_MAX || session.identity == identity;
+            let oldest = sessions.iter().filter(|(_, session)| ends(session));
+            let oldest = oldest.min_by_key(|(_, session)| session.used);
             let oldest = oldest.map(|(id, _)| id.clone());
             oldest.and_then(|id| sessions.remove(&id));
         }
@@ -121,10 +127,22 @@ mod tests {
     #[test]
     fn there_are_never_more_sessions_than_the_limit() {
         let sessions = Sessions::default();
+        let person = |number: usize| Identity::new(&number.to_string(), Role::Viewer);
         let ids: Vec<String> =
-            (0..SESSIONS_MAX + 5).map(|_| sessions.begin(ann()).unwrap()).collect();
+            (0..SESSIONS_MAX + 5).map(|number| sessions.begin(person(number)).unwrap()).collect();
         assert_eq!(sessions.open().len(), SESSIONS_MAX);
-        assert_eq!(sessions.find(ids.last().unwrap()), Some(ann()));
+        assert_eq!(sessions.find(ids.last().unwrap()), Some(person(SESSIONS_MAX + 4)));
+    }
+
+    #[test]
+    fn nobody_ends_the_sessions_of_others() {
+        let sessions = Sessions::default();
+        let bob = sessions.begin(Identity::new("bob", Role::Viewer)).unwrap();
+        for _ in 0..SESSIONS_MAX + 5 {
+            sessions.begin(ann()).unwrap();
+        }
+        assert_eq!(sessions.open().len(), OWN_MAX + 1);
+        assert!(sessions.find(&bob).is_some());
     }
 
     #[test]

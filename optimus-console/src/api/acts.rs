@@ -118,6 +118,9 @@ pub(crate) async fn process(
         return Err(Problem::invalid("say how many `slots` it may use"));
     }
     let found = find(&seat, &worker).await?;
+    if found.about.queues.is_empty() {
+        seat.sees_all("processes that serve no queue")?;
+    }
     // It serves all of them, so who asks must see all of them.
     if let Some(queue) = found.about.queues.iter().find(|queue| !seat.identity.queues.take(queue)) {
         return Err(Problem::forbidden(format!(

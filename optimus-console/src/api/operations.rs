@@ -11,8 +11,9 @@ use utoipa::ToSchema;
 
 use super::audited::{act_of, audited};
 use crate::{
-    access::Role,
+    access::{Payloads, Role},
     problem::{ErrorBody, Problem},
+    redact::is_secret,
     seat::{Named, Seat, Told},
     shared::App,
     view::{OperationRow, is_seen},
@@ -128,7 +129,14 @@ impl BulkFilter {
         if let Some(print) = given(self.fingerprint) {
             filter = filter.fingerprint(print.parse()?);
         }
+        // Who counts tasks by a text learns whether it is in what they may not see.
+        let sees_secrets = seat.payloads() == Payloads::Full;
         if let Some(text) = given(self.text) {
+            if !sees_secrets {
+                let why =
+                    "only those who see errors in full may filter by a text; use `fingerprint`";
+                return Err(Problem::forbidden(why));
+            }
             filter = filter.text(text);
         }
         if let Some(header) = given(self.header) {
@@ -136,6 +144,9 @@ impl BulkFilter {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (header, None),
             };
+            if value.is_some() && is_secret(&name) && !sees_secrets {
+                return Err(Problem::forbidden(format!("the value of {name} is not shown to you")));
+            }
             filter = filter.header(name, value);
         }
         Ok(match self.older_ms {

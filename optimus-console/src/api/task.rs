@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use optimus_core::{PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord, TaskState};
+use optimus_core::{
+    Obstacle, PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord, TaskState,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -110,7 +112,13 @@ pub(crate) async fn task(
     let explain = if found.state.is_terminal() {
         Vec::new()
     } else {
-        inspector.explain(&id).await?.to_string().lines().map(str::to_owned).collect()
+        let mut found = inspector.explain(&id).await?;
+        // The member that failed may be of a queue that is not theirs.
+        found.obstacles.retain(|obstacle| match obstacle {
+            Obstacle::LostMember(lost) => seat.sees(lost.id.queue()).is_ok(),
+            _ => true,
+        });
+        line_shown(&found.to_string(), seat.payloads()).lines().map(str::to_owned).collect()
     };
     Ok(Json(page_of(&seat, &found, (result, running), explain)))
 }

@@ -15,7 +15,10 @@ pub(crate) fn redact_text(text: &str) -> (String, bool) {
         let secret = if rest[at..].starts_with("://") {
             password_of_url(&after[2..]).map(|(begin, end)| (begin + 2, end + 2))
         } else if is_secret(name_before(before)) {
-            value(after)
+            let name = name_before(before).to_ascii_lowercase();
+            let is_header = rest[at..].starts_with(':')
+                && ["authorization", "cookie"].iter().any(|end| name.ends_with(end));
+            value(after, if is_header { Reach::Line } else { Reach::Word })
         } else {
             None
         };
@@ -29,7 +32,8 @@ pub(crate) fn redact_text(text: &str) -> (String, bool) {
         }
     }
     done.push_str(rest);
-    (done, is_changed)
+    let (done, has_bearer) = bearers(&done);
+    (done, is_changed || has_bearer)
 }
 
 /// Returns the name at the end of a text.
@@ -40,31 +44,99 @@ fn name_before(text: &str) -> &str {
     begin.map_or(text, |at| text[at..].trim_start_matches(|c| !is_name(c)))
 }
 
-/// Returns where the value at the begin of a text begins and ends.
-fn value(text: &str) -> Option<(usize, usize)> {
-    let begin = text.len() - text.trim_start_matches([' ', '>', '=']).len();
-    let mut begin = begin;
-    let quote = text[begin..].strip_prefix('\\').unwrap_or(&text[begin..]).chars().next()?;
-    if matches!(quote, '"' | '\'') {
-        begin += text[begin..].find(quote)? + 1;
-        let length = text[begin..].find(quote).unwrap_or(text.len() - begin);
-        let inside = &text[begin..begin + length];
-        let length = length - (inside.len() - inside.trim_end_matches('\\').len());
-        return (length > 0).then_some((begin, begin + length));
+/// How far a value without quotes goes.
+#[derive(Clone, Copy)]
+enum Reach {
+    Word,
+    Line,
+}
+
+/// Returns where the value at the begin of a text begins and ends. That of a header, as in
+/// `Cookie: a=x; b=y`, is the rest of its line.
+fn value(text: &str, reach: Reach) -> Option<(usize, usize)> {
+    let is_before = |c: char| c.is_whitespace() || matches!(c, '>' | '=');
+    let mut begin = text.len() - text.trim_start_matches(is_before).len();
+    if let Some((from, to)) = quoted(&text[begin..]) {
+        return (to > from).then_some((begin + from, begin + to));
     }
-    let length = |from: usize| {
-        let is_end = |c: char| c.is_whitespace() || ",;&\"')}]<".contains(c);
-        text[from..].find(is_end).unwrap_or(text.len() - from)
-    };
-    let word = length(begin);
-    let named = &text[begin..begin + word];
+    let word = length(&text[begin..]);
     // `Authorization: Bearer x`
-    if SCHEMES.iter().any(|scheme| named.eq_ignore_ascii_case(scheme)) {
+    if SCHEMES.iter().any(|scheme| text[begin..begin + word].eq_ignore_ascii_case(scheme)) {
         let rest = &text[begin + word..];
-        begin += word + rest.len() - rest.trim_start_matches(' ').len();
+        begin += word + rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
-    let end = begin + length(begin);
+    let rest = &text[begin..];
+    let line = match reach {
+        Reach::Line => rest.find(['\r', '\n']).unwrap_or(rest.len()),
+        Reach::Word => 0,
+    };
+    let end = begin + length(rest).max(line);
     (end > begin).then_some((begin, end))
+}
+
+/// Returns where the inside of a quoted text at the begin of a text begins and ends. Its quotes may
+/// be escaped, as in JSON that is a string of JSON.
+fn quoted(text: &str) -> Option<(usize, usize)> {
+    let slashes = text.len() - text.trim_start_matches('\\').len();
+    let quote = text[slashes..].chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let (begin, mut before) = (slashes + 1, 0);
+    for (at, c) in text[begin..].char_indices() {
+        // A quote of the text itself has more of them.
+        if c == quote && before % (2 * (slashes + 1)) == slashes {
+            return Some((begin, begin + at - slashes));
+        }
+        before = if c == '\\' { before + 1 } else { 0 };
+    }
+    Some((begin, text.len()))
+}
+
+/// Returns the length of a value without quotes: a word, with all that is in brackets, as in
+/// `Some("x")` and `["x", "y"]`.
+fn length(text: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(c) = text[at..].chars().next() {
+        let is_open =
+            depth > 0 || (at < 8 && matches!(text[..at].trim_end_matches('#'), "b" | "r" | "br"));
+        if let Some((_, end)) = is_open.then(|| quoted(&text[at..])).flatten() {
+            let close = text[at + end..].find(['"', '\'']).map_or(0, |close| close + 1);
+            at += end + close;
+            continue;
+        }
+        if c == '\\' {
+            at = text.len() - text[at..].trim_start_matches(c).len();
+            continue;
+        }
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth > 0 => depth -= 1,
+            _ if depth == 0 && (c.is_whitespace() || ",;&\"')}]<".contains(c)) => return at,
+            _ => {}
+        }
+        at += c.len_utf8();
+    }
+    text.len()
+}
+
+/// Replaces the secret of each `Bearer x`, and returns whether there was one.
+fn bearers(text: &str) -> (String, bool) {
+    const WORD: &str = "bearer ";
+    let (lower, mut done, mut from) = (text.to_ascii_lowercase(), String::new(), 0);
+    while let Some(at) = lower[from..].find(WORD) {
+        let begin = from + at + WORD.len();
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+        let rest = &text[begin..];
+        let length = rest.find(|c| !is_token(c)).unwrap_or(rest.len());
+        done.push_str(&text[from..begin]);
+        if length >= 8 {
+            done.push_str(REDACTED);
+        } else {
+            done.push_str(&rest[..length]);
+        }
+        from = begin + length;
+    }
+    let is_changed = done.contains(REDACTED) && done != text[..from];
+    done.push_str(&text[from..]);
+    (done, is_changed)
 }
 
 /// Returns where the password is in `user:password@host`.

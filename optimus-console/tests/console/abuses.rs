@@ -77,6 +77,9 @@ async fn a_foreign_name_that_leads_to_this_machine_is_refused() {
         let answer = served.browser.with(header, "10.0.0.1").get("/api/v1/session").await;
         answer.fails(403, "forbidden");
     }
+    // A proxy without settings sends HTTP/1.0, names this machine as the host, and adds no header.
+    let by_proxy = format!("GET /api/v1/session HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\n\r\n");
+    served.browser.raw(by_proxy.as_bytes()).await.fails(403, "forbidden");
     let named: Console = stage.console().host("tasks.example.com");
     let named = Served::of(named.auth(optimus_console::Auth::Token(crate::stage::secrets())));
     named.bearer("ann").get("/api/v1/session").await.fails(403, "forbidden");

@@ -30,4 +30,10 @@ async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
     // Nobody finds out what is hidden by a search for it.
     let guess = format!("queues/mail/tasks?state=dead&text={secret}");
     assert_eq!(served.browser.look(&guess).await["rows"], json!([]));
+    for part in [json!({ "text": secret }), json!({ "header": format!("x-auth-token={secret}") })] {
+        let mut filter = json!({ "queue": "mail", "state": "dead" });
+        filter.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        let counted = json!({ "act": "requeue", "filter": filter });
+        served.browser.act("operations", &counted).await.fails(403, "forbidden");
+    }
 }

@@ -271,9 +271,11 @@ impl Broker {
                     Changed::Done
                 }
                 Err(BrokerError::Refused(Refusal::WrongState, _)) => Changed::Gone,
-                Err(problem @ BrokerError::Refused(Refusal::Duplicate | Refusal::Cycle, _)) => {
-                    Changed::Refused(problem)
-                }
+                // The others were changed all the same, and are counted.
+                Err(
+                    problem @ (BrokerError::Rejected(_)
+                    | BrokerError::Refused(Refusal::Duplicate | Refusal::Cycle, _)),
+                ) => Changed::Refused(problem),
                 Err(problem) => return Err(problem),
             });
         }

@@ -50,7 +50,7 @@ pub(super) struct Hold {
     pub(super) stored_queue: Option<QueueName>,
     /// The queues, in order, once they are needed.
     pub(super) queues: Option<Vec<QueueName>>,
-    renewed: Instant,
+    pub(super) renewed: Instant,
 }
 
 /// What follows a step.

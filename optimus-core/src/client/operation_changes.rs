@@ -1,5 +1,7 @@
 //! One step of an operation: some of its tasks are counted or changed.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::{
@@ -21,6 +23,8 @@ use crate::{
 
 /// How many pages one step reads until it finds a task.
 const PAGES_MAX: usize = 16;
+/// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
+const STEP_MAX: Duration = Duration::from_secs(2);
 /// How often the ready list and those of blocked tasks are read again, because claims move tasks
 /// while they are read.
 const PASSES_MAX: u32 = 8;
@@ -62,6 +66,9 @@ impl Changes<'_> {
             let next = Place { after: found.next.clone().unwrap_or_default(), ..place };
             self.go_on(hold, next, List::of(found.next.as_ref())).await?;
             self.pace.rest(begun).await;
+            if hold.renewed.elapsed() > STEP_MAX {
+                break;
+            }
         }
         Ok(After::More)
     }
@@ -82,6 +89,9 @@ impl Changes<'_> {
                 let next = Place { after: found.next.clone().unwrap_or_default(), ..place };
                 self.go_on(hold, next, List::of(found.next.as_ref())).await?;
                 self.pace.rest(begun).await;
+                if hold.renewed.elapsed() > STEP_MAX {
+                    break;
+                }
                 continue;
             }
             if hold.stored_queue.as_ref() != Some(&place.queue) {
@@ -123,6 +133,9 @@ impl Changes<'_> {
                         has_changed = true;
                     }
                     Changed::Asked => hold.progress.asked += 1,
+                    // A later list may have it: it has begun, or its time has come. What is left at
+                    // the end is gone.
+                    Changed::Gone if moves_on(act) => {}
                     Changed::Gone => hold.progress.gone += 1,
                     Changed::Refused(why) => {
                         let why = refused(&row.id, "requeue", why).to_string();
@@ -216,7 +229,9 @@ impl Changes<'_> {
         for (nth, row) in listed.rows.into_iter().enumerate() {
             let row = TaskRow::of(*state, row);
             let was_there = OperationFilter::was_there(&row, cut_off_ms);
-            if was_there && hold.about.filter.takes(&row, instant(cut_off_ms)) {
+            let is_due = hold.about.act == OperationAct::RunNow
+                && row.at.is_none_or(|at| ms_of(at) <= cut_off_ms);
+            if was_there && !is_due && hold.about.filter.takes(&row, instant(cut_off_ms)) {
                 rows.push(row);
                 at.push(nth);
                 continue;
@@ -241,6 +256,11 @@ impl List {
     fn of(next: Option<&String>) -> Self {
         if next.is_some() { Self::GoesOn } else { Self::Ends }
     }
+}
+
+/// Returns whether tasks of an operation move on to other lists that it reads later.
+fn moves_on(act: OperationAct) -> bool {
+    matches!(act, OperationAct::Cancel | OperationAct::Delete)
 }
 
 /// The place behind all tasks.

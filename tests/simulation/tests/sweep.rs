@@ -154,7 +154,8 @@ const MADE_NOWHERE: [&str; 42] = [
     "note(worker, held[i], redis.call('HGET', working, held[i]))",
 ];
 
-/// The scripts that no scene runs, because only operators call them. Their own tests make each call.
+/// The scripts that no scene runs, because only operators call them. Their own tests make each
+/// call.
 const IN_NO_SCENE: [&str; 5] =
     ["run_now", "operation_add", "operation_adopt", "operation_carry", "operation_decide"];
 

@@ -109,7 +109,7 @@ async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Pro
         Kind::Schedules => {
             let found = seat.app.client.schedules().get(&name).await?;
             let found = found.ok_or_else(|| absent("schedule", &name))?;
-            seat.sees(&found.queue)?;
+            seat.sees(&found.queue).map_err(|_| absent("schedule", &name))?;
             Thing::Schedule(name)
         }
         Kind::Shards => {

@@ -6,10 +6,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
+    access::Payloads,
     api::page::Page,
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::{Fact, ThingRow},
+    view::{Fact, ThingRow, line_shown},
 };
 
 /// How many functions, sources or dispensers are listed.
@@ -57,16 +58,17 @@ fn shards_row(found: &ShardsDetails) -> ThingRow {
 #[utoipa::path(get, path = "/api/v1/sources", tag = "things", responses(
     (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
 pub(crate) async fn sources(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> {
+    let payloads = seat.payloads();
     seat.sees_all("sources")?;
     let names = seat.app.client.sources().await?;
     let mut rows = Vec::new();
     for name in names.into_iter().take(NAMES_MAX) {
-        rows.push(source_row(&seat.app.client.source(name).look().await?));
+        rows.push(source_row(&seat.app.client.source(name).look().await?, payloads));
     }
     Ok(Json(Page::new(rows, None)))
 }
 
-fn source_row(found: &SourceDetails) -> ThingRow {
+fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
     let sum = |of: fn(&optimus_core::SliceScans) -> u64| -> u64 {
         found.slices.iter().map(|slice| of(&slice.scans)).sum()
     };
@@ -78,7 +80,7 @@ fn source_row(found: &SourceDetails) -> ThingRow {
     let problems = found.slices.iter().take(SLICES_MAX).filter_map(|slice| {
         let scans = &slice.scans;
         let text = [&scans.error, &scans.refusal].into_iter().find(|text| !text.is_empty())?;
-        Some(Fact::new(&format!("slice {}", slice.index), text))
+        Some(Fact::new(&format!("slice {}", slice.index), line_shown(text, payloads)))
     });
     let facts = [
         Fact::new("slices", found.slices.len()),

@@ -160,6 +160,19 @@ async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench
     assert_eq!(done, [false, false, true]);
 }
 
+async fn an_operation_makes_no_task_due_twice(bench: Bench) {
+    let id = bench.add(0, job().due(Due::In(ms(900_000)))).await;
+    let ids = [id];
+    let first = batch(7, 1, TaskState::Delayed, 999);
+    assert_eq!(operate(&bench, Act::RunNow, first, &ids).await.unwrap(), [true]);
+    // No claim has moved it yet when another carrier counts it, and comes back to it.
+    assert_eq!(bench.at(1_000).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 1);
+    let second = batch(8, 2, TaskState::Delayed, 999);
+    assert_eq!(operate(&bench, Act::RunNow, second, &ids).await.unwrap(), [false]);
+    let worker = bench.worker(1_001, "w").await;
+    assert_eq!(bench.take(1_001, &worker, 1).await.id, ids[0], "it is due");
+}
+
 async fn a_batch_leaves_tasks_that_are_in_another_state(bench: Bench) {
     let ready = bench.add(0, job()).await;
     let later = bench.add(0, job().due(Due::In(ms(900_000)))).await;
@@ -187,4 +200,5 @@ on_both![
     the_oldest_operations_leave_unless_they_are_under_way,
     a_batch_changes_only_what_was_there_and_another_carrier_counts_it,
     a_batch_leaves_tasks_that_are_in_another_state,
+    an_operation_makes_no_task_due_twice,
 ];
