@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn there_are_never_more_sessions_than_the_limit() {
         let sessions = Sessions::default();
-        let person = |number: usize| Identity::new(&number.to_string(), Role::Viewer);
+        let person = |number: usize| Identity::new(number.to_string(), Role::Viewer);
         let ids: Vec<String> =
             (0..SESSIONS_MAX + 5).map(|number| sessions.begin(person(number)).unwrap()).collect();
         assert_eq!(sessions.open().len(), SESSIONS_MAX);
