@@ -2,7 +2,7 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Act, BrokerError, Held, OperationBatch},
+    broker::{Act, BrokerError, Changed, Held, OperationBatch},
 };
 
 use crate::{
@@ -101,7 +101,12 @@ impl World {
                     _ => (Act::RunNow, TaskState::Delayed, "later"),
                 };
                 let ids = [self.id(task).clone()];
-                broker.operate(act, queue, batch(state), &ids).await.map(drop)
+                let (done, _) = broker.operate(act, queue, batch(state), &ids).await?;
+                // Each requeue has an answer of its own.
+                done.into_iter().try_for_each(|changed| match changed {
+                    Changed::Refused(problem) => Err(problem),
+                    _ => Ok(()),
+                })
             }
         }
     }
