@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::{
     Error,
     broker::{BrokerError, Counts, QueueSeen, Totals},
     id::QueueName,
     inspect::Inspector,
+    platform::instant,
     stats::TaskStats,
 };
 
@@ -23,6 +26,9 @@ pub struct QueueOverview {
     /// The time since the submit of the oldest of the first ready tasks: the first one without a
     /// priority, and the first 100 with one. `None` if no task is ready.
     pub oldest: Option<Duration>,
+    /// When that task was submitted, by the clock of its client. Unlike `oldest`, it does not
+    /// depend on the moment of the read.
+    pub oldest_submitted: Option<DateTime<Utc>>,
     /// How late the schedule of the queue is that is most overdue; `None` if none is. A schedule
     /// that was removed from the code does not count, a minute after it was due, while a worker
     /// serves the queue: see [`is_orphaned`](crate::ScheduleDetails::is_orphaned).
@@ -37,10 +43,11 @@ pub struct QueueOverview {
 impl QueueOverview {
     fn of(queue: &QueueName, seen: QueueSeen) -> Self {
         let since = |at_ms: u64| Duration::from_millis(seen.now_ms.saturating_sub(at_ms));
-        let is_ready = seen.counts.ready > 0;
+        let first_ready_ms = seen.first_ready_ms.filter(|_| seen.counts.ready > 0);
         Self {
             queue: queue.clone(),
-            oldest: seen.first_ready_ms.map(since).filter(|_| is_ready),
+            oldest: first_ready_ms.map(since),
+            oldest_submitted: first_ready_ms.map(instant),
             schedule_lag: seen.next_schedule_ms.map(since).filter(|lag| !lag.is_zero()),
             recent: seen.stats.total(),
             counts: seen.counts,
@@ -55,6 +62,7 @@ impl QueueOverview {
             counts: Counts::default(),
             totals: Totals::default(),
             oldest: None,
+            oldest_submitted: None,
             schedule_lag: None,
             recent: TaskStats::default(),
             problem: Some(problem.into()),

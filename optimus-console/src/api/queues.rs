@@ -63,7 +63,9 @@ pub(crate) async fn queues(
     let mut rows: Vec<&QueueRow> = entries.map(|entry| &entry.row).collect();
     match asked.sort {
         Sort::Name => {}
-        Sort::Oldest => rows.sort_by_key(|row| Reverse(row.oldest_ms)),
+        Sort::Oldest => {
+            rows.sort_by_key(|row| (row.oldest_submitted.is_none(), row.oldest_submitted));
+        }
         Sort::Ready => rows.sort_by_key(|row| Reverse(row.counts.ready)),
         Sort::Dead => rows.sort_by_key(|row| Reverse(row.counts.dead)),
     }

@@ -1,6 +1,6 @@
 //! A queue in a list.
 
-use optimus_core::{Error, QueueName, QueueSample, Shut};
+use optimus_core::{DateTime, Error, QueueName, QueueSample, Shut, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -78,6 +78,9 @@ pub(crate) struct QueueRow {
     pub(crate) totals: TotalsRow,
     /// The time since the submit of the first ready task.
     pub(crate) oldest_ms: Option<u64>,
+    /// When it was submitted. Rows are sorted by this: queues are read at different moments.
+    #[serde(skip)]
+    pub(crate) oldest_submitted: Option<DateTime<Utc>>,
     pub(crate) paused: Option<PausedRow>,
     /// Tasks that succeeded in a second, over the last minute.
     pub(crate) rate_s: Option<f64>,
@@ -108,6 +111,7 @@ impl QueueRow {
                 retry: totals.retries,
             },
             oldest_ms: seen.oldest.map(span_ms),
+            oldest_submitted: seen.oldest_submitted,
             paused: paused.or_else(|| seen.counts.paused.then(PausedRow::unknown)),
             rate_s: rate,
             failed_1h: Some(seen.recent.retries + seen.recent.deaths),
