@@ -20,12 +20,17 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("optimus-tasks-dispenser", &["optimus-tasks-core"]),
     ("optimus-tasks-sql", &["optimus-tasks-core"]),
     ("optimus-tasks-console", &["optimus-tasks-core"]),
+    ("optimus-tasks-fsck", &["optimus-tasks-core"]),
     (
         "optimus-tasks-cli",
-        &["optimus-tasks-console", "optimus-tasks-core", "optimus-tasks-metrics"],
+        &[
+            "optimus-tasks-console",
+            "optimus-tasks-core",
+            "optimus-tasks-fsck",
+            "optimus-tasks-metrics",
+        ],
     ),
     ("optimus-transactions", &[]),
-    ("optimus-fsck", &["optimus-tasks-core"]),
     (
         "optimus-tasks",
         &[
@@ -51,7 +56,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "optimus-tasks-core",
             "optimus-tasks-embedded",
-            "optimus-fsck",
+            "optimus-tasks-fsck",
             "optimus-testkit",
             "optimus-tasks-worker",
         ],

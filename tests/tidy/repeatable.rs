@@ -8,7 +8,7 @@ const SIMULATED: [&str; 5] = [
     "optimus-core/src/",
     "optimus-worker/src/",
     "optimus-embedded/src/",
-    "tests/fsck/src/",
+    "optimus-fsck/src/",
     "tests/simulation/",
 ];
 

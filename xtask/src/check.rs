@@ -24,10 +24,11 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The published packages, in the order of publication.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "optimus-tasks-macros",
     "optimus-tasks-embedded",
     "optimus-tasks-core",
+    "optimus-tasks-fsck",
     "optimus-tasks-metrics",
     "optimus-tasks-console",
     "optimus-tasks-otel",

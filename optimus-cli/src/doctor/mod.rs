@@ -1,5 +1,6 @@
 //! The checks of `optimus doctor`: [`Finding`].
 
+pub(crate) mod deep;
 pub(crate) mod queues;
 pub(crate) mod server;
 
@@ -22,18 +23,28 @@ pub(crate) struct Finding {
     pub(crate) check: &'static str,
     /// What was found, and what to do about it.
     pub(crate) text: String,
+    /// The queue, or another set of keys, whose key is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queue: Option<String>,
+    /// The key that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
 }
 
 impl Finding {
+    fn new(level: Level, check: &'static str, text: impl Into<String>) -> Self {
+        Self { level, check, text: text.into(), queue: None, key: None }
+    }
+
     pub(crate) fn ok(check: &'static str, text: impl Into<String>) -> Self {
-        Self { level: Level::Ok, check, text: text.into() }
+        Self::new(Level::Ok, check, text)
     }
 
     pub(crate) fn note(check: &'static str, text: impl Into<String>) -> Self {
-        Self { level: Level::Note, check, text: text.into() }
+        Self::new(Level::Note, check, text)
     }
 
     pub(crate) fn warning(check: &'static str, text: impl Into<String>) -> Self {
-        Self { level: Level::Warning, check, text: text.into() }
+        Self::new(Level::Warning, check, text)
     }
 }

@@ -4,7 +4,7 @@ use std::{
     env,
     fmt::Write as _,
     fs,
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
     path::PathBuf,
     process::{Command, Output, Stdio},
@@ -14,12 +14,23 @@ use crate::scrub::scrub;
 
 /// Writes a text to a key of a server that listens on a Unix socket.
 pub(crate) fn set_text(url: &str, key: &str) {
+    assert_eq!(raw(url, &["SET", key, "text"]), "+OK");
+}
+
+/// Sends a command to a server that listens on a Unix socket, and returns the first line of its
+/// answer.
+pub(crate) fn raw(url: &str, words: &[&str]) -> String {
     let socket = url.strip_prefix("unix://").expect("a private server has a socket");
     let mut stream = UnixStream::connect(socket).unwrap();
-    write!(stream, "SET {key} text\r\n").unwrap();
-    let mut answer = [0; 5];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"+OK\r\n");
+    let mut command = format!("*{}\r\n", words.len());
+    for word in words {
+        write!(command, "${}\r\n{word}\r\n", word.len()).expect("a text takes any text");
+    }
+    stream.write_all(command.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    assert!(!answer.starts_with('-'), "{words:?}: {answer}");
+    answer.trim_end().to_owned()
 }
 
 /// What the program has printed, and its exit code.

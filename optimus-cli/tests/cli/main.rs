@@ -2,6 +2,8 @@
 //! changes.
 
 mod acts;
+mod deep;
+mod deep_busy;
 mod dev;
 mod exits;
 mod exporter;

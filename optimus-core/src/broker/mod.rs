@@ -24,7 +24,9 @@ mod group_page;
 mod held_back;
 mod history;
 mod inspect;
+mod key_content;
 mod keys;
+mod keyspace;
 mod lanes;
 mod lease;
 mod limit;
@@ -85,6 +87,8 @@ pub use self::{
     held_back::HeldBack,
     history::{HistoryPart, HistoryStored},
     inspect::{Counts, Found, Totals, WorkerSeen},
+    key_content::{KeyContent, KeyKind},
+    keyspace::{KeyFacts, ReadKey, ScannedKeys},
     lanes::{LaneDetails, Resized},
     lease::{Registered, Renewed},
     limit::Acquired,

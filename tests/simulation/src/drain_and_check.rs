@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use optimus_core::{Client, Counts, Error, TaskId, TaskState};
-use optimus_fsck::{check_lifetimes, fsck};
+use optimus_fsck::{Basis, check, check_lifetimes};
 use optimus_testkit::history::{Event, Found, Rules, What, check_events};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -169,10 +169,10 @@ fn events(network: &Network) -> impl Iterator<Item = Event> {
 pub fn check_structure(network: &Network) {
     for (queue, dump) in dump(&network.store) {
         let lifetimes = check_lifetimes(&dump.keys, &dump.lifetimes);
-        let wrong = fsck(&dump.keys).into_iter().chain(lifetimes);
+        let wrong = check(&dump.keys).into_iter().chain(lifetimes);
         // A script adds a wakeup only if the list is empty. But a worker that passes a wakeup on
         // does not check that.
-        for wrong in wrong.filter(|wrong| !wrong.starts_with("the wakeup list holds")) {
+        for wrong in wrong.filter(|wrong| wrong.basis != Basis::Rest) {
             network.complain(format!("fsck: {queue}: {wrong}"));
         }
     }

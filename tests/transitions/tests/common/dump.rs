@@ -9,9 +9,9 @@ impl Bench {
     /// Problems of the queue, including the lifetimes of its keys, which are not in a dump.
     pub(crate) async fn fsck(&self) -> Vec<String> {
         let dump = self.dump().await;
-        let mut wrong = optimus_fsck::fsck(&dump);
-        wrong.extend(optimus_fsck::check_lifetimes(&dump, &self.lifetimes(&dump).await));
-        wrong
+        let lifetimes = optimus_fsck::check_lifetimes(&dump, &self.lifetimes(&dump).await);
+        let wrong = optimus_fsck::check(&dump).into_iter().chain(lifetimes);
+        wrong.map(|wrong| wrong.text).collect()
     }
 
     /// Problems of the queue except those of ledgers, which these tests do not keep.

@@ -3,8 +3,8 @@
 //! [`reference`] is the model: the specification of a queue in plain Rust. [`chance`] makes
 //! sequences of [`step`]s, and [`actors`] make the calls of a step. [`run`] sends each call to the
 //! store and to the reference and compares both: the answer, every key ([`picture`]), the structure
-//! (`tests/fsck/`), and the wakeup list. Calls are sent twice, and old calls are repeated, as on a
-//! network. The clock steps forwards and backwards. At the end each queue must become empty.
+//! (`optimus-fsck/`), and the wakeup list. Calls are sent twice, and old calls are repeated, as on
+//! a network. The clock steps forwards and backwards. At the end each queue must become empty.
 //! [`cases`] repeats this from seeds and shrinks failing runs; [`reach`] counts which cases
 //! occurred. [`flows`] does the same with limits, groups and gathered calls, for what users see.
 //!

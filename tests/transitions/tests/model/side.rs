@@ -49,7 +49,8 @@ impl Side<'_> {
         if !difference.is_empty() {
             return Err(format!("the keys differ:\n{difference}"));
         }
-        let wrong = optimus_fsck::fsck(dump);
+        let wrong: Vec<String> =
+            optimus_fsck::check(dump).into_iter().map(|wrong| wrong.text).collect();
         if !wrong.is_empty() {
             return Err(format!("fsck finds:\n  {}", wrong.join("\n  ")));
         }

@@ -86,8 +86,8 @@ impl FlowRun<'_> {
                     return Err(format!("{id} is {found:?}, not {expected:?}"));
                 }
             }
-            let mut wrong = optimus_fsck::fsck(&dump);
-            wrong.retain(|wrong| !wrong.starts_with("the ledger of"));
+            let mut wrong = optimus_fsck::check(&dump);
+            wrong.retain(|wrong| !wrong.text.starts_with("the ledger of"));
             if !wrong.is_empty() {
                 return Err(format!("fsck finds {wrong:?}"));
             }

@@ -1,13 +1,37 @@
-//! The whole content of a queue at one moment: [`Dump`].
+//! What a key of Redis holds: [`KeyContent`].
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
-/// Every key of the queue, without their common prefix, and its content.
-pub type Dump = BTreeMap<String, Content>;
+/// The type of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A string.
+    Text,
+    /// A list.
+    List,
+    /// A hash.
+    Hash,
+    /// A sorted set.
+    Zset,
+    /// A type that no queue uses, by the name that Redis gives it.
+    Other(String),
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "string",
+            Self::List => "list",
+            Self::Hash => "hash",
+            Self::Zset => "sorted set",
+            Self::Other(name) => name,
+        })
+    }
+}
 
 /// The content of a key. It is sorted if Redis keeps it without an order.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum KeyContent {
     /// A string.
     Text(Vec<u8>),
     /// A list, in its order.
@@ -18,7 +42,7 @@ pub enum Content {
     Zset(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for KeyContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs = |pairs: &[(Vec<u8>, Vec<u8>)]| -> Vec<String> {
             pairs.iter().map(|(a, b)| format!("{} = {}", shown(a), shown(b))).collect()

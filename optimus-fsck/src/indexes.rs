@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::view::View;
+use crate::{remedy::Remedy, violation::Wrong};
 
 /// The hashes with data of a task, by its id.
 const SIDES: [&str; 7] =
@@ -15,65 +16,86 @@ const ERRORS_MAX: usize = 10;
 /// The most summaries: 1,000, plus those that are not removed yet.
 const SUCCESS_MAX: usize = 1_128;
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let records = view.pairs("tasks");
     for side in SIDES {
         let is_task = |id: &&String| side != "waiters" || !id.starts_with('#');
         for id in view.pairs(side).keys().filter(|id| !records.contains_key(*id)).filter(is_task) {
-            wrong.push(format!("{side} keeps {id}, which has no record"));
+            wrong.of_task_with(
+                Remedy::Leftover,
+                side,
+                format!("`{side}` has {id}, which has no record"),
+            );
         }
     }
     let blobs = view.pairs("blobs");
     for (id, record) in &records {
         let beside = blobs.contains_key(id);
         if record.lines().next().is_some_and(|header| header.contains("\"x\":true")) != beside {
-            wrong.push(format!(
-                "{id}: the record and `blobs` disagree about the place of the payload"
-            ));
+            wrong.of_task(
+                "blobs",
+                format!("{id}: the record and `blobs` disagree about the place of the payload"),
+            );
         }
     }
     let held: Vec<_> = view.owners("working:").map(|worker| view.held(worker)).collect();
     for id in view.pairs("cancel").keys().filter(|id| !held.iter().any(|h| h.contains_key(*id))) {
-        wrong.push(format!("{id} is asked to stop and no worker holds it"));
+        wrong.of_task_with(
+            Remedy::Leftover,
+            "cancel",
+            format!("{id} is asked to stop and no worker holds it"),
+        );
     }
     let ended = [view.pairs("dead"), view.pairs("cancelled")];
     for (id, clients) in view.pairs("waiters") {
         if ended.iter().any(|ended| ended.contains_key(&id)) {
-            wrong.push(format!("{clients} wait for {id}, which has ended"));
+            wrong.of_task("waiters", format!("{clients} wait for {id}, which has ended"));
         }
     }
-    for (id, tries) in view.pairs("tries") {
-        let counts: Vec<_> = tries.split(':').map(str::parse::<u64>).collect();
-        if !(3..=4).contains(&counts.len()) || counts.iter().any(Result::is_err) {
-            wrong.push(format!("the tries of {id} are {tries:?}"));
-        }
-    }
-    for (id, lines) in view.pairs("errors") {
-        if lines.lines().count() > ERRORS_MAX {
-            wrong.push(format!("the error history of {id} has more than {ERRORS_MAX} lines"));
-        }
-    }
-    for id in errors_without_tries(view) {
-        wrong.push(format!(
-            "{id} has an error history and no tries, so no report would remove the history"
-        ));
-    }
+    check_tries(view, wrong);
     check_bytes(view, wrong);
     check_marks(view, wrong);
     let success = view.items("success");
     if success.len() > SUCCESS_MAX {
-        wrong.push(format!("{} summaries are kept", success.len()));
+        wrong.add("success", format!("more than {SUCCESS_MAX} summaries are kept"));
     }
     for summary in success {
         let id = summary.split(' ').next().unwrap_or_default();
         if records.contains_key(id) {
-            wrong.push(format!("{id} has succeeded and still has a record"));
+            wrong.of_task("success", format!("{id} has succeeded and still has a record"));
         }
     }
 }
 
+/// Checks the counts and the errors of attempts.
+fn check_tries(view: &View<'_>, wrong: &mut Wrong) {
+    for (id, tries) in view.pairs("tries") {
+        let counts: Vec<_> = tries.split(':').map(str::parse::<u64>).collect();
+        if !(3..=4).contains(&counts.len()) || counts.iter().any(Result::is_err) {
+            wrong.of_task("tries", format!("the tries of {id} are {tries:?}"));
+        }
+    }
+    for (id, lines) in view.pairs("errors") {
+        if lines.lines().count() > ERRORS_MAX {
+            wrong.of_task(
+                "errors",
+                format!("the error history of {id} has more than {ERRORS_MAX} lines"),
+            );
+        }
+    }
+    for id in errors_without_tries(view) {
+        wrong.of_task_with(
+            Remedy::Leftover,
+            "errors",
+            format!(
+                "{id} has an error history and no tries, so no report would remove the history"
+            ),
+        );
+    }
+}
+
 /// Checks that the bytes of dead and of cancelled tasks are counted.
-fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
+fn check_bytes(view: &View<'_>, wrong: &mut Wrong) {
     let kept = ["tasks", "blobs", "errors"].map(|key| {
         let sizes = view.bytes(key).into_iter().map(|(id, value)| (id, value.len() as u64));
         sizes.collect::<BTreeMap<String, u64>>()
@@ -82,23 +104,26 @@ fn check_bytes(view: &View<'_>, wrong: &mut Vec<String>) {
         let ids = view.pairs(state).into_keys();
         let bytes = |id: String| kept.iter().filter_map(|sizes| sizes.get(&id)).sum::<u64>();
         let stored: u64 = ids.map(bytes).sum();
-        let counted = view.meta(&format!("{state}_bytes"));
-        if counted != stored {
-            wrong.push(format!("{state} tasks have {stored} bytes, but {counted} are counted"));
-        }
+        let field = format!("{state}_bytes");
+        let counted = view.meta(&field);
+        wrong.count("meta", &field, counted, stored);
     }
 }
 
 /// A mark may stay until the next success, but none may be missing.
-fn check_marks(view: &View<'_>, wrong: &mut Vec<String>) {
+fn check_marks(view: &View<'_>, wrong: &mut Wrong) {
     let waiters = view.pairs("waiters");
     let marks = waiters.keys().filter_map(|field| field.strip_prefix('#'));
     for mark in marks.filter(|mark| !MARKED.contains(mark)) {
-        wrong.push(format!("`waiters` has the mark {mark:?}, which no script knows"));
+        wrong.add("waiters", format!("`waiters` has the mark {mark:?}, which no script knows"));
     }
     for key in MARKED {
         if !view.pairs(key).is_empty() && !waiters.contains_key(&format!("#{key}")) {
-            wrong.push(format!("`{key}` has no mark, so successes ignore it"));
+            wrong.add_with(
+                Remedy::Mark,
+                "waiters",
+                format!("`{key}` has no mark, so successes ignore it"),
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A dump with its keys as typed values, for lookups.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use crate::{Content, Dump};
 
@@ -19,7 +19,8 @@ impl<'a> View<'a> {
 
     /// Returns the owners of keys of a kind, such as `working:`.
     pub(crate) fn owners(&self, kind: &'static str) -> impl Iterator<Item = &'a str> {
-        self.names().filter_map(move |name| name.strip_prefix(kind))
+        let from = (Bound::Included(kind), Bound::Unbounded);
+        self.0.range::<str, _>(from).map_while(move |(name, _)| name.strip_prefix(kind))
     }
 
     /// Returns a hash, or a zset with its scores, by field or member. Returns an empty map if the
@@ -30,6 +31,14 @@ impl<'a> View<'a> {
                 pairs.iter().map(|(field, value)| (text(field), text(value))).collect()
             }
             _ => BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether a hash has the field.
+    pub(crate) fn has_field(&self, name: &str, field: &str) -> bool {
+        match self.0.get(name) {
+            Some(Content::Hash(pairs)) => pairs.iter().any(|(own, _)| own == field.as_bytes()),
+            _ => false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Checks the rows of statistics, and the list of processes.
 
 use super::view::View;
+use crate::violation::Wrong;
 
 /// The lists of finished rows, and how many rows each keeps.
 const KEPT: [(&str, usize); 3] = [("minutes", 120), ("hours", 336), ("days", 180)];
@@ -10,33 +11,33 @@ const OPEN: [&str; 3] = ["minute", "hour", "day"];
 const TASKS_MAX: usize = 65;
 const COUNTS: usize = 8;
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     for (name, kept) in KEPT {
         let rows = view.items(name);
         if rows.len() > kept {
-            wrong.push(format!("`{name}` has {} rows", rows.len()));
+            wrong.add(name, format!("`{name}` has more than {kept} rows"));
         }
         for row in rows.iter().filter(|row| !is_row(row)) {
-            wrong.push(format!("`{name}` has the row {row:?}"));
+            wrong.add(name, format!("`{name}` has the row {row:?}"));
         }
     }
     for (field, row) in view.pairs("tally") {
         if !OPEN.contains(&field.as_str()) || !is_row(&row) {
-            wrong.push(format!("the open {field} is {row:?}"));
+            wrong.add("tally", format!("the open row {field:?} cannot be read"));
         }
     }
     let fleet = view.pairs("fleet");
     for process in view.owners("process:").filter(|process| !fleet.contains_key(*process)) {
-        wrong.push(format!("the process {process} is not in `fleet`"));
+        wrong.add("fleet", format!("the process {process} is not in `fleet`"));
     }
     check_operations(view, wrong);
 }
 
 /// Operations that are under way are carried on, and each is listed.
-fn check_operations(view: &View<'_>, wrong: &mut Vec<String>) {
+fn check_operations(view: &View<'_>, wrong: &mut Wrong) {
     let (listed, carried) = (view.pairs("operations"), view.pairs("carried"));
     for id in view.owners("operation:").filter(|id| !listed.contains_key(*id)) {
-        wrong.push(format!("the operation {id} is not in `operations`"));
+        wrong.add("operations", format!("the operation {id} is not in `operations`"));
     }
     for id in listed.keys() {
         let fields = view.pairs(&format!("operation:{id}"));
@@ -50,11 +51,14 @@ fn check_operations(view: &View<'_>, wrong: &mut Vec<String>) {
             _ => false,
         };
         if !is_right {
-            wrong.push(format!("the operation {id} is {state:?}, and carried is {is_carried}"));
+            wrong.add(
+                "operations",
+                format!("the operation {id} is {state:?}, and carried is {is_carried}"),
+            );
         }
     }
     for id in carried.keys().filter(|id| !listed.contains_key(*id)) {
-        wrong.push(format!("{id} is carried on, and no operation"));
+        wrong.add("carried", format!("{id} is carried on, and no operation"));
     }
 }
 

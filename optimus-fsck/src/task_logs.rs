@@ -1,29 +1,30 @@
 //! Checks the logs of tasks.
 
 use super::view::View;
+use crate::violation::Wrong;
 
 const LINES_MAX: usize = 100;
 const BYTES_MAX: usize = 8_192;
 const LOGS_MAX: usize = 8_192;
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let (logs, logged) = (view.pairs("logs"), view.pairs("logged"));
     if logs.len() > LOGS_MAX {
-        wrong.push(format!("there are {} logs", logs.len()));
+        wrong.add("logs", format!("there are more than {LOGS_MAX} logs"));
     }
     for (id, log) in &logs {
         if id.len() != 22 {
-            wrong.push(format!("there is a log of {id:?}"));
+            wrong.add("logs", format!("there is a log of {id:?}"));
         }
         if !logged.contains_key(id) {
-            wrong.push(format!("{id} has a log and is not in `logged`"));
+            wrong.of_task("logged", format!("{id} has a log and is not in `logged`"));
         }
         if !is_sound(log) {
-            wrong.push(format!("{id}: its log is {log:?}"));
+            wrong.of_task("logs", format!("the log of {id} cannot be read"));
         }
     }
     for id in logged.keys().filter(|id| !logs.contains_key(*id)) {
-        wrong.push(format!("{id} is in `logged` and has no lines"));
+        wrong.of_task("logged", format!("{id} is in `logged` and has no lines"));
     }
 }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::view::{View, entry_id};
+use crate::violation::Wrong;
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let line = view.items("ready");
     let mut entries: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in &line {
@@ -16,32 +17,30 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let count: u64 = count.parse().unwrap_or(0);
         let there = entries.get(id.as_str()).copied().unwrap_or(0);
         if count < 1 || count > there {
-            wrong.push(format!(
-                "{count} entries of {id} must be skipped, but the ready list has {there}"
-            ));
+            wrong.of_task(
+                "skips",
+                format!("{count} entries of {id} must be skipped, but the ready list has {there}"),
+            );
         }
         tombstones += count;
     }
-    if view.meta("tombstones") != tombstones {
-        let counted = view.meta("tombstones");
-        wrong.push(format!("meta counts {counted} tombstones, skips {tombstones}"));
-    }
+    wrong.count("meta", "tombstones", view.meta("tombstones"), tombstones);
     // A tombstone is skipped in any case. Its task may, for example, have been requeued.
     let (tried, skipped) = (view.pairs("tries"), view.pairs("skips"));
     let is_skipped = |entry: &String| skipped.contains_key(entry);
     let plain = line.iter().filter(|entry| !is_skipped(entry));
     for entry in plain.filter(|entry| tried.contains_key(*entry)) {
-        wrong.push(format!("{entry} was tried, but the entry does not show that"));
+        wrong.of_task("ready", format!("{entry} was tried, but the entry does not show that"));
     }
     let ranked = view.pairs("priorities");
     for entry in line.iter().filter(|entry| ranked.contains_key(entry_id(entry))) {
-        wrong.push(format!("{entry} is in the ready list and has a priority"));
+        wrong.of_task("priorities", format!("{entry} is in the ready list and has a priority"));
     }
     for id in view.pairs("priority").keys().filter(|id| !ranked.contains_key(*id)) {
-        wrong.push(format!("{id} is in `ranked` and has no priority"));
+        wrong.of_task("priority", format!("{id} is in `priority` and has no priority"));
     }
     let tokens = view.items("wake").len();
     if tokens > 1 {
-        wrong.push(format!("the wakeup list holds {tokens} tokens"));
+        wrong.at_rest("wake", format!("the wakeup list holds {tokens} tokens"));
     }
 }

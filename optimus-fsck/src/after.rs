@@ -5,12 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use optimus_core::{Prerequisite, TaskRecord};
 
 use super::view::View;
+use crate::{remedy::Remedy, violation::Wrong};
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let unmet = view.pairs("unmet");
     let ties = ties(view, wrong);
     if (!unmet.is_empty() || !ties.is_empty()) && view.meta("needs") < 4 {
-        wrong.push("tasks wait for others, and older scripts would not release them".into());
+        wrong.add_with(
+            Remedy::Upgrade,
+            "meta",
+            "tasks wait for others, and older scripts would not release them",
+        );
     }
     check_unmet(view, &unmet, &ties, wrong);
     check_ties(&unmet, &ties, wrong);
@@ -18,13 +23,17 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
     let ended = [view.pairs("dead"), view.pairs("cancelled")];
     for id in view.pairs("unmet_ended").keys() {
         if !ended.iter().any(|ended| ended.contains_key(id)) {
-            wrong.push(format!("{id} ended while it waited, and it has not ended"));
+            wrong.of_task_with(
+                Remedy::Leftover,
+                "unmet_ended",
+                format!("{id} is noted as ended while it waited, and it has not ended"),
+            );
         }
     }
 }
 
 /// The tasks that wait, by reference.
-fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {
+fn ties(view: &View<'_>, wrong: &mut Wrong) -> BTreeMap<String, BTreeSet<String>> {
     let mut ties = BTreeMap::new();
     for (reference, tie) in view.pairs("ties") {
         let many = view.pairs(&format!("after:{reference}"));
@@ -32,7 +41,10 @@ fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<S
             many.into_keys().collect()
         } else {
             if !many.is_empty() {
-                wrong.push(format!("after:{reference} is not in use"));
+                wrong.add(
+                    &format!("after:{reference}"),
+                    format!("`after:{reference}` is there, and its tie lists the tasks itself"),
+                );
             }
             tie.split(' ').map(str::to_owned).collect()
         };
@@ -42,15 +54,18 @@ fn ties(view: &View<'_>, wrong: &mut Vec<String>) -> BTreeMap<String, BTreeSet<S
             && is_met
             && waiters.iter().any(|waiter| waiter.as_bytes().get(22) != Some(&b'z'))
         {
-            wrong.push(format!("{tie} wait for {reference}, which has succeeded"));
+            wrong.add("ties", format!("{tie} wait for {reference}, which has succeeded"));
         }
         if waiters.iter().any(|waiter| waiter.len() < 23) {
-            wrong.push(format!("{reference} has the tie {tie:?}"));
+            wrong.add(
+                "ties",
+                format!("the tie of {reference} is {tie:?}, which is not a list of tasks"),
+            );
         }
         ties.insert(reference, waiters);
     }
     for reference in view.owners("after:").filter(|reference| !ties.contains_key(*reference)) {
-        wrong.push(format!("after:{reference} has no tie"));
+        wrong.add(&format!("after:{reference}"), format!("after:{reference} has no tie"));
     }
     ties
 }
@@ -60,12 +75,16 @@ fn check_unmet(
     view: &View<'_>,
     unmet: &BTreeMap<String, String>,
     ties: &BTreeMap<String, BTreeSet<String>>,
-    wrong: &mut Vec<String>,
+    wrong: &mut Wrong,
 ) {
     let (asks, giveups) = (view.pairs("asks"), view.pairs("giveups"));
     for (name, ids) in [("asks", &asks), ("giveups", &giveups)] {
         for id in ids.keys().filter(|id| !unmet.contains_key(*id)) {
-            wrong.push(format!("{id} is in {name} and does not wait"));
+            wrong.of_task_with(
+                Remedy::Leftover,
+                name,
+                format!("{id} is in `{name}` and waits for nothing"),
+            );
         }
     }
     let records: BTreeMap<_, _> = view.bytes("tasks").into_iter().collect();
@@ -73,26 +92,38 @@ fn check_unmet(
         let record = records.get(id).and_then(|record| TaskRecord::decode(record.clone()).ok());
         let Some((after, lane)) = record.and_then(|record| Some((record.after?, record.lane)))
         else {
-            wrong.push(format!("{id} waits, and its record states nothing to wait for"));
+            wrong.of_task_with(
+                Remedy::Stuck,
+                "unmet",
+                format!("{id} waits, and its record states nothing to wait for"),
+            );
             continue;
         };
         let parts: Vec<&str> = value.split(';').collect();
         let flags = parts.get(2).copied().unwrap_or_default();
         if parts[0].is_empty() || ![1, 3].contains(&parts.len()) {
-            wrong.push(format!("{id} waits for {value:?}"));
+            wrong.of_task_with(Remedy::Stuck, "unmet", format!("{id} waits for {value:?}"));
         }
         for mark in parts[0].chars() {
             let Some((_, one)) = after.marked().find(|(known, _)| *known == mark) else {
-                wrong.push(format!(
-                    "{id} waits for its prerequisite {mark:?}, which its record does not have"
-                ));
+                wrong.of_task_with(
+                    Remedy::Stuck,
+                    "unmet",
+                    format!(
+                        "{id} waits for its prerequisite {mark:?}, which its record does not have"
+                    ),
+                );
                 continue;
             };
             let waiters = ties.get(&name_of(one));
             // Only the other queue knows which tasks wait for its own, so the task asks again.
             let asks_again = asks.contains_key(id);
             if !asks_again && !waiters.is_some_and(|all| all.contains(&format!("{id}{mark}"))) {
-                wrong.push(format!("{id} waits for {one}, which does not know that"));
+                wrong.of_task_with(
+                    Remedy::Stuck,
+                    "ties",
+                    format!("{id} waits for {one}, which does not know that"),
+                );
             }
         }
         for (flag, is_set, expected) in [
@@ -101,7 +132,11 @@ fn check_unmet(
             ('e', flags.contains('e'), asks.contains_key(id)),
         ] {
             if is_set != expected {
-                wrong.push(format!("{id} waits with the flags {flags:?}, and {flag} is wrong"));
+                wrong.of_task_with(
+                    Remedy::Stuck,
+                    "unmet",
+                    format!("{id} waits with the flags {flags:?}, and {flag} is wrong"),
+                );
             }
         }
     }
@@ -111,31 +146,35 @@ fn check_unmet(
 fn check_ties(
     unmet: &BTreeMap<String, String>,
     ties: &BTreeMap<String, BTreeSet<String>>,
-    wrong: &mut Vec<String>,
+    wrong: &mut Wrong,
 ) {
     for (reference, waiters) in ties {
         for waiter in waiters.iter().filter(|waiter| waiter.len() == 23) {
             let (id, mark) = waiter.split_at(22);
             let waits = unmet.get(id).map(|value| value.split(';').next().unwrap_or_default());
             if !waits.is_some_and(|marks| marks.contains(mark)) {
-                wrong.push(format!("{id} is tied to {reference} and does not wait for it"));
+                wrong.of_task(
+                    "ties",
+                    format!("{id} is tied to {reference} and does not wait for it"),
+                );
             }
         }
     }
 }
 
-fn check_outboxes(view: &View<'_>, wrong: &mut Vec<String>) {
-    let listed: BTreeSet<String> = view.pairs("outboxes").into_keys().collect();
-    let stored: BTreeSet<String> = view.owners("outbox:").map(str::to_owned).collect();
-    if listed != stored {
-        wrong.push(format!("there are effects on {stored:?}, and `outboxes` has {listed:?}"));
-    }
+fn check_outboxes(view: &View<'_>, wrong: &mut Wrong) {
+    let stored = view.owners("outbox:").collect();
+    let listed = view.pairs("outboxes");
+    wrong.compare("outboxes", "outbox:", &listed.keys().map(String::as_str).collect(), &stored);
     for target in stored {
         for (effect, score) in view.pairs(&format!("outbox:{target}")) {
             let number = effect.split(' ').next().unwrap_or_default();
             let is_posted = number.parse().is_ok_and(|n: u64| n <= view.meta("posted"));
             if number != score || !is_posted {
-                wrong.push(format!("the effect {effect:?} on {target} has the score {score}"));
+                wrong.add(
+                    &format!("outbox:{target}"),
+                    format!("the effect {effect:?} on {target} has the score {score}"),
+                );
             }
         }
     }

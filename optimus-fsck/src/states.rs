@@ -3,36 +3,53 @@
 use std::collections::BTreeMap;
 
 use super::view::{View, entry_id};
+use crate::{remedy::Remedy, violation::Wrong};
 
 /// The zsets that represent a state. Each member is in that state.
 const ZSETS: [&str; 5] = ["delayed", "retry", "dead", "cancelled", "priority"];
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     check_due(view, wrong);
     let records = view.pairs("tasks");
     let places = places(view);
     for id in records.keys() {
         match places.get(id).map_or(&[][..], Vec::as_slice) {
             [_] => {}
-            [] => wrong.push(format!("{id} has a record and is in no state")),
-            many => wrong.push(format!("{id} is in {}", many.join(" and "))),
+            [] => wrong.of_task_with(
+                Remedy::Lost,
+                "ready",
+                format!("{id} has a record and is in no state"),
+            ),
+            many => wrong.of_task_with(
+                Remedy::Twice,
+                "tasks",
+                format!("{id} is in {}", many.join(" and ")),
+            ),
         }
     }
     for (id, places) in &places {
         if !records.contains_key(id) {
-            wrong.push(format!("{id} is in {} and has no record", places.join(" and ")));
+            wrong.of_task_with(
+                Remedy::NoRecord,
+                "tasks",
+                format!("{id} is in {} and has no record", places.join(" and ")),
+            );
         }
     }
 }
 
 /// Checks the due times. No claim reads the due tasks before `due` in `meta`.
-fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
+fn check_due(view: &View<'_>, wrong: &mut Wrong) {
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
     for name in ["delayed", "retry"] {
         for (id, due) in view.pairs(name) {
             let due = due.parse::<u64>().ok();
             if hint.is_none_or(|hint| due.is_none_or(|due| hint > due)) {
-                wrong.push(format!("{id} is due before any claim will read it"));
+                wrong.of_task_with(
+                    Remedy::Due,
+                    "meta",
+                    format!("{id} is due before any claim will read it"),
+                );
             }
         }
     }

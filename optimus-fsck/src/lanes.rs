@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use optimus_core::{Lane, LaneFailure, TaskRecord};
 
 use super::{gathers, states::places, view::View};
+use crate::{remedy::Remedy, violation::Wrong};
 
 /// The scores of a task with a permit, and of one that waits for its next attempt without one.
 const HAS_PERMIT: i64 = -1;
@@ -15,10 +16,14 @@ const IS_AWAY: i64 = -2;
 const WIDTHS_SET: u64 = 65_536;
 const WIDTHS_WERE_SET: u64 = 65_535;
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let tasks = Tasks::of(view);
     if !tasks.lanes.is_empty() && view.meta("needs") < 2 {
-        wrong.push("tasks have lanes, and older scripts would still change the queue".into());
+        wrong.add_with(
+            Remedy::Upgrade,
+            "meta",
+            "tasks have lanes, and older scripts would still change the queue",
+        );
     }
     let (mut waiting, mut blocked) = (BTreeSet::new(), 0);
     let widths = Widths::of(view, wrong);
@@ -26,7 +31,7 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let waits = check_lane(key, &scores(view, key), &tasks, &widths, wrong);
         blocked += waits;
         if waits > 0 {
-            waiting.insert(key.to_owned());
+            waiting.insert(key);
         }
     }
     for (id, lane) in &tasks.lanes {
@@ -34,23 +39,24 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         let may_run = ["ready", "priority"].contains(&place)
             || ["working:", "wait:"].iter().any(|kind| place.starts_with(kind));
         if may_run && scores(view, &lane.key).get(id) != Some(&HAS_PERMIT) {
-            wrong.push(format!("{id} is in {place} without a permit of its lane {:?}", lane.key));
+            wrong.of_task(
+                &format!("lane:{}", lane.key),
+                format!("{id} is in {place} without a permit of its lane {:?}", lane.key),
+            );
         }
     }
-    let listed: BTreeSet<String> = view.pairs("lanes").into_keys().collect();
-    if listed != waiting {
-        wrong.push(format!("tasks wait in {waiting:?}, and `lanes` has {listed:?}"));
+    let listed = view.pairs("lanes");
+    for lane in waiting.iter().filter(|lane| !listed.contains_key(**lane)) {
+        wrong
+            .add("lanes", format!("tasks wait in the lane {lane:?}, and `lanes` does not have it"));
+    }
+    for lane in listed.keys().filter(|lane| !waiting.contains(lane.as_str())) {
+        wrong.add("lanes", format!("`lanes` has {lane:?}, and no task waits in that lane"));
     }
     let limited = view.owners("wait:").map(|class| view.pairs(&format!("wait:{class}")).len());
     let limited = limited.sum::<usize>() as u64;
     let gathered: u64 = view.owners("gather:").map(|key| gathers::waiting(view, key)).sum();
-    if view.meta("blocked") != blocked + limited + gathered {
-        let counted = view.meta("blocked");
-        wrong.push(format!(
-            "meta counts {counted} blocked tasks, lanes have {blocked}, limits {limited} and runs \
-             {gathered}"
-        ));
-    }
+    wrong.count("meta", "blocked", view.meta("blocked"), blocked + limited + gathered);
 }
 
 /// Checks the tasks of one lane. Returns how many of them wait.
@@ -59,12 +65,16 @@ fn check_lane(
     members: &BTreeMap<String, i64>,
     tasks: &Tasks,
     set: &Widths,
-    wrong: &mut Vec<String>,
+    wrong: &mut Wrong,
 ) -> u64 {
     let mut widths = BTreeSet::new();
     for (id, at) in members {
         let Some(lane) = tasks.lanes.get(id).filter(|lane| lane.key == key) else {
-            wrong.push(format!("{id} is in the lane {key:?} and its record states another"));
+            wrong.of_task_with(
+                Remedy::Report,
+                &format!("lane:{key}"),
+                format!("{id} is in the lane {key:?} and its record states another"),
+            );
             continue;
         };
         widths.insert(u64::from(lane.width.get()));
@@ -79,7 +89,11 @@ fn check_lane(
             at => at >= 0 && place.starts_with("lane:"),
         };
         if !fits {
-            wrong.push(format!("{id} is at {at} in the lane {key:?}, and in {place}"));
+            wrong.of_task_with(
+                Remedy::Report,
+                &format!("lane:{key}"),
+                format!("{id} is at {at} in the lane {key:?}, and in {place}"),
+            );
         }
     }
     let permits = members.values().filter(|at| **at == HAS_PERMIT).count() as u64;
@@ -91,10 +105,16 @@ fn check_lane(
     // narrower takes nothing back.
     if let (Some(width), 1) = (widths.first(), widths.len()) {
         if permits > *width && !set.were_changed {
-            wrong.push(format!("{permits} tasks of the lane {key:?} have one of {width} permits"));
+            wrong.add(
+                &format!("lane:{key}"),
+                format!("more tasks of the lane {key:?} have a permit than its width of {width}"),
+            );
         }
         if waits > 0 && permits < *width {
-            wrong.push(format!("{waits} tasks of the lane {key:?} wait for a free permit"));
+            wrong.add(
+                &format!("lane:{key}"),
+                format!("tasks of the lane {key:?} wait for a free permit"),
+            );
         }
     }
     waits
@@ -108,13 +128,13 @@ struct Widths {
 }
 
 impl Widths {
-    fn of(view: &View<'_>, wrong: &mut Vec<String>) -> Self {
+    fn of(view: &View<'_>, wrong: &mut Wrong) -> Self {
         let set = view.pairs("widths").into_iter();
         let of: BTreeMap<String, u64> =
             set.map(|(key, width)| (key, width.parse().unwrap_or(0))).collect();
         let widest = view.meta("widest");
         if !of.is_empty() && (widest != WIDTHS_SET || view.meta("needs") < 7) {
-            wrong.push("widths of lanes are set, and scripts would not read them".into());
+            wrong.add("meta", "widths of lanes are set, and scripts would not read them");
         }
         Self { of, were_changed: widest >= WIDTHS_WERE_SET }
     }

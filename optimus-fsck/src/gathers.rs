@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use optimus_core::TaskRecord;
 
 use super::{states::places, view::View};
+use crate::{remedy::Remedy, violation::Wrong};
 
 /// The score of the task that leads the next run of a key.
 const LEADS: &str = "-1";
 
-pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     let records: BTreeMap<String, TaskRecord> = view
         .bytes("tasks")
         .into_iter()
@@ -18,7 +19,11 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Vec<String>) {
         .filter(|(_, record)| record.gather.is_some())
         .collect();
     if !records.is_empty() && view.meta("needs") < 6 {
-        wrong.push("tasks run together, and older scripts would still change the queue".into());
+        wrong.add_with(
+            Remedy::Upgrade,
+            "meta",
+            "tasks run together, and older scripts would still change the queue",
+        );
     }
     let tries = view.pairs("tries");
     let keys: BTreeMap<&str, String> = records
@@ -46,33 +51,42 @@ pub(super) fn waiting(view: &View<'_>, key: &str) -> u64 {
     members.values().filter(|at| *at != LEADS).count() as u64
 }
 
-fn check_keys(view: &View<'_>, keys: &BTreeMap<&str, String>, wrong: &mut Vec<String>) {
+fn check_keys(view: &View<'_>, keys: &BTreeMap<&str, String>, wrong: &mut Wrong) {
     for key in view.owners("gather:") {
         let members = view.pairs(&format!("gather:{key}"));
         for (id, at) in &members {
             let stated = keys.get(&**id);
             // A task that led may have ended before it collected.
             if at != LEADS && stated.is_none_or(|stated| stated != key) {
-                wrong.push(format!("{id} waits in {key:?}, and its record states {stated:?}"));
+                wrong.of_task_with(
+                    Remedy::Stuck,
+                    &format!("gather:{key}"),
+                    format!("{id} waits in {key:?}, and its record states {stated:?}"),
+                );
             }
         }
         let leaders = members.values().filter(|at| *at == LEADS).count();
         if leaders > 1 {
-            wrong.push(format!("{leaders} tasks lead the next run of {key:?}"));
+            wrong.add(
+                &format!("gather:{key}"),
+                format!("{leaders} tasks lead the next run of {key:?}"),
+            );
         }
     }
 }
 
-fn check_due(view: &View<'_>, wrong: &mut Vec<String>) {
+fn check_due(view: &View<'_>, wrong: &mut Wrong) {
     let keys: BTreeSet<&str> = view.owners("gather:").collect();
     let due = view.pairs("gathers");
-    if due.keys().map(String::as_str).ne(keys.iter().copied()) {
-        wrong.push(format!("tasks run together in {keys:?}, and `gathers` has {:?}", due.keys()));
-    }
+    wrong.compare("gathers", "gather:", &due.keys().map(String::as_str).collect(), &keys);
     let hint = view.pairs("meta").get("due").and_then(|due| due.parse::<u64>().ok());
     for (key, at) in due {
         if hint.is_none_or(|hint| at.parse().is_ok_and(|at: u64| hint > at)) {
-            wrong.push(format!("a run of {key:?} is due before any claim will read it"));
+            wrong.add_with(
+                Remedy::Due,
+                "meta",
+                format!("a run of {key:?} is due before any claim will read it"),
+            );
         }
     }
 }
@@ -82,7 +96,7 @@ fn check_ready(
     view: &View<'_>,
     records: &BTreeMap<String, TaskRecord>,
     keys: &BTreeMap<&str, String>,
-    wrong: &mut Vec<String>,
+    wrong: &mut Wrong,
 ) {
     let (places, tries) = (places(view), view.pairs("tries"));
     for (id, record) in records {
@@ -96,7 +110,10 @@ fn check_ready(
         let key = keys.get(&**id).map_or("", String::as_str);
         let leads = view.pairs(&format!("gather:{key}")).get(id).is_some_and(|at| at == LEADS);
         if is_ready && !is_alone && !leads {
-            wrong.push(format!("{id} is in {place} and leads no run of {key:?}"));
+            wrong.of_task(
+                &format!("gather:{key}"),
+                format!("{id} is in {place} and leads no run of {key:?}"),
+            );
         }
     }
 }

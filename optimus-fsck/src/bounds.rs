@@ -1,0 +1,89 @@
+//! Checks that no unknown key exists, that each key has its type, and that each temporary key has
+//! an expiry.
+
+use optimus_core::broker::KeyKind;
+
+use super::{
+    key_table::{expected_type, must_expire},
+    view::View,
+};
+use crate::{Dump, Violation, remedy::Remedy, violation::Wrong};
+
+/// The fields of `meta`.
+const META: [&str; 31] = [
+    "needs",
+    "limited",
+    "paused",
+    "fence",
+    "due",
+    "timer",
+    "tombstones",
+    "places",
+    "blocked",
+    "widest",
+    "posted",
+    "watched_at",
+    "back",
+    "lease_min",
+    "purged",
+    "purged_born",
+    "logs_from",
+    "purge_from",
+    "dead_bytes",
+    "cancelled_bytes",
+    "cut_successes",
+    "history",
+    "retries",
+    "losses",
+    "deaths",
+    "cancels",
+    "generation",
+    "count",
+    "quiet_until",
+    "lease_max",
+    "restarted",
+];
+
+pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
+    for name in view.names().filter(|name| expected_type(name).is_none()) {
+        wrong.of_key(Remedy::Foreign, name, format!("{name} is an unknown key"));
+    }
+    for field in view.pairs("meta").keys().filter(|field| !META.contains(&field.as_str())) {
+        let text = format!("{field} is an unknown field of meta");
+        wrong.of_key(Remedy::Foreign, "meta", text);
+    }
+}
+
+/// Checks the types of keys. What another check finds in a queue with a key of the wrong type may
+/// follow from that alone.
+pub fn check_types<'a>(types: impl IntoIterator<Item = (&'a str, &'a KeyKind)>) -> Vec<Violation> {
+    let mut wrong = Wrong::default();
+    for (name, found) in types {
+        if let Some(expected) = expected_type(name).filter(|expected| expected != found) {
+            let text = format!("{name} is of the type {found}, and must be of the type {expected}");
+            wrong.of_key(Remedy::Kind, name, text);
+        }
+    }
+    wrong.into_vec()
+}
+
+/// Checks the expiry of each key. `left` has the remaining ms of each key, in the order of the
+/// dump, or -1 for a key without an expiry. Messages, results, marks of successes, statistics and
+/// logs must expire. No other key may expire.
+pub fn check_lifetimes(dump: &Dump, lifetimes: &[i64]) -> Vec<Violation> {
+    let (view, mut wrong) = (View::new(dump), Wrong::default());
+    for (name, left) in dump.keys().zip(lifetimes) {
+        let is_done = || view.value(name).is_some_and(|mark| mark.ends_with(":D"));
+        let passes = must_expire(name) || (name.starts_with("biz:") && is_done());
+        match (passes, *left) {
+            (true, -1) => {
+                wrong.of_key(Remedy::Endless, name, format!("{name} has no expiry"));
+            }
+            (false, left) if left >= 0 && expected_type(name).is_some() => {
+                wrong.of_key(Remedy::Expires, name, format!("{name} expires, and must not"));
+            }
+            _ => {}
+        }
+    }
+    wrong.into_vec()
+}
