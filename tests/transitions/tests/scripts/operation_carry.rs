@@ -90,6 +90,26 @@ async fn a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done(bench: Benc
     assert_eq!(bench.fsck().await, [""; 0]);
 }
 
+async fn a_count_that_is_a_day_old_is_confirmed_no_more(bench: Bench) {
+    let (queue, day) = (&bench.queue, 86_400_000);
+    for id in ["a", "b"] {
+        add(&bench, 0, id, 9).await.unwrap();
+        counted(&bench, 1_000, id).await;
+    }
+    bench.at(1_000 + day).operation_confirm(queue, "a", 5, "").await.unwrap();
+    bench.at(9_000 + day).operation_confirm(queue, "a", 5, "a repeat").await.unwrap();
+    let before = bench.dump().await;
+    let late = bench.at(1_001 + day).operation_confirm(queue, "b", 5, "").await;
+    assert_eq!(refusal(late), Refusal::Forgotten);
+    bench.assert_unchanged(&before).await;
+    bench.at(2_000 + day).operation_cancel(queue, "b").await.unwrap();
+    assert_eq!(
+        bench.at(2_000 + day).operation(queue, "b").await.unwrap().unwrap().state,
+        "cancelled"
+    );
+    assert_eq!(bench.fsck().await, [""; 0]);
+}
+
 async fn the_oldest_operations_leave_unless_they_are_under_way(bench: Bench) {
     let queue = &bench.queue;
     for (at, id) in [(0, "a"), (1, "b"), (2, "c")] {
@@ -197,6 +217,7 @@ async fn a_batch_leaves_tasks_that_are_in_another_state(bench: Bench) {
 on_both![
     one_carrier_at_a_time_has_the_lease_and_a_later_one_a_larger_fence,
     a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done,
+    a_count_that_is_a_day_old_is_confirmed_no_more,
     the_oldest_operations_leave_unless_they_are_under_way,
     a_batch_changes_only_what_was_there_and_another_carrier_counts_it,
     a_batch_leaves_tasks_that_are_in_another_state,
