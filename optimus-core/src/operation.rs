@@ -170,8 +170,8 @@ impl Operation {
         self.matched.saturating_sub(reached)
     }
 
-    /// Returns until when it can be [confirmed](crate::Operations::confirm), by Redis' clock; `None`
-    /// unless it is counted and not confirmed.
+    /// Returns until when it can be [confirmed](crate::Operations::confirm), by Redis' clock;
+    /// `None` unless it is counted and not confirmed.
     pub fn confirm_until(&self) -> Option<DateTime<Utc>> {
         let is_counted = self.state == OperationState::Counted;
         is_counted.then(|| self.updated + CONFIRMED_WITHIN)

@@ -162,8 +162,8 @@ fn bearers(text: &str, end: End) -> (String, bool) {
     (done, is_changed)
 }
 
-/// Returns where the password is in `user:password@host`. Of a text that is cut, it may be all after
-/// the first colon.
+/// Returns where the password is in `user:password@host`. Of a text that is cut, it may be all
+/// after the first colon.
 fn password_of_url(text: &str, end: End) -> Option<(usize, usize)> {
     let is_end = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
     let authority = &text[..text.find(is_end).unwrap_or(text.len())];
