@@ -5,6 +5,7 @@ use optimus_core::{
     Due, TaskId, TaskState,
     broker::{Act, BrokerError, Changed, FailureOutcome, Held, OperationBatch, Refusal},
 };
+use redis::cmd;
 
 use crate::{
     acts::{failed, ms, refusal},
@@ -147,10 +148,15 @@ async fn operate(
 /// Lets a task die.
 async fn dies(bench: &Bench, at: u64, seq: u64) -> TaskId {
     let id = bench.add(at, job()).await;
+    die(bench, at, seq).await;
+    id
+}
+
+/// Lets the next task die.
+async fn die(bench: &Bench, at: u64, seq: u64) {
     let worker = bench.worker(at, "w").await;
     let lease = bench.take(at, &worker, seq).await;
     assert!(bench.fail(at, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
-    id
 }
 
 async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench: Bench) {
@@ -180,11 +186,29 @@ async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench
     assert_eq!(done, [false, false, true]);
 }
 
+async fn a_requeue_that_is_rejected_hides_no_other(bench: Bench) {
+    let first = dies(&bench, 10, 1).await;
+    let rejected = bench.add(20, job().biz_id("a")).await;
+    die(&bench, 20, 2).await;
+    let ids = [first, rejected, dies(&bench, 30, 3).await];
+    let mark = bench.key("biz:job:a");
+    let () = bench.raw(cmd("DEL").arg(&mark)).await;
+    let () = bench.raw(cmd("RPUSH").arg(&mark).arg("of another program")).await;
+    let dead = batch(7, 1, TaskState::Dead, 99);
+    let done = bench.at(1_000).operate(Act::Requeue, &bench.queue, dead, &ids).await.unwrap().0;
+    let [Changed::Done, Changed::Refused(why), Changed::Done] = &done[..] else {
+        panic!("{done:?}");
+    };
+    assert!(matches!(why, BrokerError::Rejected(_)), "{why}");
+    assert_eq!(bench.at(1_001).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 2);
+}
+
 async fn an_operation_makes_no_task_due_twice(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(900_000)))).await;
     let ids = [id];
     let first = batch(7, 1, TaskState::Delayed, 999);
     assert_eq!(operate(&bench, Act::RunNow, first, &ids).await.unwrap(), [true]);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0], "the next claim looks for it");
     // No claim has moved it yet when another carrier counts it, and comes back to it.
     assert_eq!(bench.at(1_000).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 1);
     let second = batch(8, 2, TaskState::Delayed, 999);
@@ -222,4 +246,5 @@ on_both![
     a_batch_changes_only_what_was_there_and_another_carrier_counts_it,
     a_batch_leaves_tasks_that_are_in_another_state,
     an_operation_makes_no_task_due_twice,
+    a_requeue_that_is_rejected_hides_no_other,
 ];
