@@ -6,14 +6,16 @@
 -- ARGV   1 now override · 2 id · 3 `confirm` or `cancel` · 4 how many tasks match, for a confirm ·
 --        5 why
 -- REPLY  OK
--- REFUSE ABSENT · STALE with the number that match, if it is another · WRONG_STATE with the state
+-- REFUSE ABSENT · STALE with the number that match, if it is another · WRONG_STATE with the state ·
+--        FORGOTTEN if it was counted more than a day ago
 
 local carried, operation = KEYS[1], KEYS[2]
 local now, id, decision, expected, why = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local CONFIRMED_WITHIN_MS = 86400000
 local IS_OVER = { done = true, failed = true, cancelled = true }
 
 -- Checks.
-local known = redis.call('HMGET', operation, 'state', 'matched', 'confirmed')
+local known = redis.call('HMGET', operation, 'state', 'matched', 'confirmed', 'changed')
 local state = known[1]
 if not state then
   return { 'ABSENT' }
@@ -27,6 +29,8 @@ if decision == 'confirm' then
     return { 'WRONG_STATE', state }
   elseif known[2] ~= expected then
     return { 'STALE', known[2] }
+  elseif now - tonumber(known[4]) > CONFIRMED_WITHIN_MS then
+    return { 'FORGOTTEN' }
   end
 elseif IS_OVER[state] then
   return state == 'cancelled' and { 'OK' } or { 'WRONG_STATE', state }

@@ -169,9 +169,6 @@ if purge_next ~= purge_from then
 end
 if history then
   write_history(history)
-  if history.kept == '-' and history.left == 0 then
-    redis.call('HDEL', meta, 'history')
-  end
 end
 for _, client in ipairs(idle) do
   redis.call('UNLINK', key_of(meta, 'ledger', client))

@@ -4,7 +4,8 @@
 -- are none from now on. The days and bytes that are set then stay, and nothing is set if none are.
 --
 -- Days with a + are what the code of tasks declares. They add to what is set and never reduce it: a
--- queue that keeps all tasks goes on to do so, and one that was told to keep no more stays so.
+-- queue that keeps all tasks goes on to do so, and one that was told to keep no more stays so, also
+-- once nothing is left of what it kept.
 --
 -- KEYS   the naming block
 -- ARGV   1 days, '' to remove all, '-' to keep no more tasks, '+<days>' to keep at least these ·

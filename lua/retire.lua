@@ -1,11 +1,11 @@
 -- retire: an unused queue → ∅, with all its keys
 --
 -- The queue has no task, no worker, no ledger, no group and no schedule, no task elsewhere waits
--- for one of it, it is not paused and keeps no history, and no worker has used it for a while. The
--- script removes facts about the past only when no call can need them: `purged_born` and `deleted`
--- matter only while a ledger exists, and a later fence is higher than the last one, which belongs
--- to a ms in the past. Results, outcomes, completion lists and the marks of successes expire by
--- themselves.
+-- for one of it, it is not paused, no history of it is kept or was stopped, and no worker has used
+-- it for a while. The script removes facts about the past only when no call can need them:
+-- `purged_born` and `deleted` matter only while a ledger exists, and a later fence is higher than
+-- the last one, which belongs to a ms in the past. Results, outcomes, completion lists and the
+-- marks of successes expire by themselves.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 idle ms

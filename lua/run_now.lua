@@ -62,6 +62,6 @@ for state, ids in pairs(early) do
   end
 end
 if is_any_early then
-  due_at_latest(meta, wake, hint, now)
+  due_at_latest(meta, wake, hint, due_at)
 end
 return reply

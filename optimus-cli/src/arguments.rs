@@ -69,7 +69,8 @@ pub(crate) enum Command {
     /// Dead tasks, in bulk: retry, delete, export.
     #[command(subcommand)]
     Dead(DeadCommand),
-    /// Operations on many tasks, which `dead retry` and others begin: list, follow, cancel, undo.
+    /// Operations on many tasks, which `dead retry` and others begin: list, follow,
+    /// confirm, cancel, undo.
     #[command(subcommand)]
     Op(OpCommand),
     /// Workers, and what they run.

@@ -50,15 +50,8 @@ pub(crate) async fn change(
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
     let operations = session.client.operations();
-    let mut operation = operations.count(act, filter, Session::operator()).await?;
-    let progress = Progress::new(session.out);
-    let mut carrier = operations.carrier(&operation.id);
-    while operation.state == OperationState::Counting {
-        progress.show(&format!("{} match so far", text::number(operation.matched)));
-        operation = carrier.step().await?;
-    }
-    carrier.leave().await;
-    progress.clear();
+    let operation = operations.count(act, filter, Session::operator()).await?;
+    let operation = counted(session, operation).await?;
     let matched = operation.matched;
     if let Err(problem) = agree(session, &operation, expected, question) {
         operations.cancel(&operation.id).await?;
@@ -71,6 +64,39 @@ pub(crate) async fn change(
     }
     operations.confirm(&operation.id, matched, session.reason.clone()).await?;
     follow(session, &operation.id).await
+}
+
+/// Asks about an operation that somebody has counted, and changes its tasks.
+pub(crate) async fn confirm(
+    session: &Session<'_>,
+    operation: Operation,
+    expected: Option<u64>,
+) -> Result<Exit, Failure> {
+    let operation = counted(session, operation).await?;
+    let Operation { id, state, matched, .. } = operation.clone();
+    let Some(until) = operation.confirm_until() else {
+        return Err(OperationError::WrongState { id, state, what: "confirmed" }.into());
+    };
+    if until < session.now().await? {
+        return Err(OperationError::Late { id }.into());
+    }
+    session.out.hint(&clean::line(&operation.text()));
+    agree(session, &operation, expected, |count| format!("Confirm it for {count}?"))?;
+    session.client.operations().confirm(&id, matched, session.reason.clone()).await?;
+    follow(session, &id).await
+}
+
+/// Counts the rest of the tasks.
+async fn counted(session: &Session<'_>, operation: Operation) -> Result<Operation, Failure> {
+    let (mut operation, progress) = (operation, Progress::new(session.out));
+    let mut carrier = session.client.operations().carrier(&operation.id);
+    while operation.state == OperationState::Counting {
+        progress.show(&format!("{} match so far", text::number(operation.matched)));
+        operation = carrier.step().await?;
+    }
+    carrier.leave().await;
+    progress.clear();
+    Ok(operation)
 }
 
 /// Refuses another number of tasks than expected, and asks.

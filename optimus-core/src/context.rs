@@ -168,8 +168,9 @@ impl Context {
     /// With it, a handler that [snoozes](crate::Snooze) can give up. A requeue does not change the
     /// time of the submit.
     ///
-    /// The time of the submit is part of an id that Optimus has made. So this may be `None` for a
-    /// [given id](crate::Call::id) that is not a UUID of version 7.
+    /// The time of the submit is part of an id that Optimus has made. For a
+    /// [given id](crate::Call::id) that is not a UUID of version 7, Redis notes the time. A release
+    /// that does not know this stores none; then this is `None`.
     pub fn age(&self) -> Option<Duration> {
         self.inner.attempt.age
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Value, json};
 
@@ -80,6 +80,9 @@ pub enum OperationState {
     /// Redis has refused a call in a way that a repeat does not help.
     Failed,
 }
+
+/// How long after it was counted an operation can be confirmed, as in `operation_decide.lua`.
+const CONFIRMED_WITHIN: TimeDelta = TimeDelta::days(1);
 
 const STATES: [(OperationState, &str); 6] = [
     (OperationState::Counting, "counting"),
@@ -167,6 +170,13 @@ impl Operation {
         self.matched.saturating_sub(reached)
     }
 
+    /// Returns until when it can be [confirmed](crate::Operations::confirm), by Redis' clock;
+    /// `None` unless it is counted and not confirmed.
+    pub fn confirm_until(&self) -> Option<DateTime<Utc>> {
+        let is_counted = self.state == OperationState::Counted;
+        is_counted.then(|| self.updated + CONFIRMED_WITHIN)
+    }
+
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
     /// requeue them while they are kept; `None` if it cancels none. Tasks that match and that
     /// somebody else has cancelled since then are among them.
@@ -241,7 +251,7 @@ impl Serialize for Operation {
             .iter()
             .map(|(task, count)| json!({ "task": task, "count": count }))
             .collect();
-        let mut fields = serializer.serialize_struct("Operation", 21)?;
+        let mut fields = serializer.serialize_struct("Operation", 22)?;
         fields.serialize_field("id", &self.id)?;
         fields.serialize_field("act", &self.act)?;
         fields.serialize_field("filter", &self.filter_json())?;
@@ -258,6 +268,8 @@ impl Serialize for Operation {
         fields.serialize_field("rate_s", &self.rate_s)?;
         fields.serialize_field("created_ms", &ms_of(self.created))?;
         fields.serialize_field("updated_ms", &ms_of(self.updated))?;
+        let confirm_until_ms = self.confirm_until().map(ms_of);
+        fields.serialize_field("confirm_until_ms", &confirm_until_ms)?;
         fields.serialize_field("samples", &self.samples)?;
         fields.serialize_field("by_task", &by_task)?;
         fields.serialize_field("problems", &self.problems)?;

@@ -37,6 +37,14 @@ pub enum OperationError {
         /// What can't be done, such as `confirmed`.
         what: &'static str,
     },
+    /// Nobody has confirmed it for a day after it was counted.
+    #[error(
+        "operation {id} was counted more than a day ago, so it can't be confirmed; count again"
+    )]
+    Late {
+        /// The id.
+        id: String,
+    },
     /// As many operations as are kept are under way.
     #[error("too many operations are under way; wait for one, or cancel one")]
     TooMany,

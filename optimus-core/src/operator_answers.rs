@@ -50,8 +50,9 @@ pub enum RunNowAnswer {
 pub enum ForgetAnswer {
     /// Nothing of the queue is left, or nothing was there.
     Forgotten,
-    /// The queue is used: it has a task, a worker, a group, a schedule, a limit or a pause, tasks
-    /// elsewhere wait for one of it, or a client has submitted to it lately.
+    /// The queue is used: it has a task, a worker, a group, a schedule, a limit, a pause or a
+    /// history (also a stopped one), tasks elsewhere wait for one of it, or a client has submitted
+    /// to it lately.
     InUse,
 }
 

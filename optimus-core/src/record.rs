@@ -23,7 +23,7 @@ pub struct TaskRecord {
     /// The task's name.
     pub task: String,
     /// When Redis accepted the task, in ms since the Unix epoch by Redis' clock. This time is only
-    /// stored with `expires_in`.
+    /// stored with `expires_in`, and if the id has no time.
     pub accepted_ms: Option<u64>,
     /// How long one attempt may run.
     pub timeout: Duration,

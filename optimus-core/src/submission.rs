@@ -216,6 +216,12 @@ impl Submission {
         !self.may_exist || self.id.made_ms().abs_diff(here_ms) <= MADE_NOW_MS
     }
 
+    /// Returns whether the record must state when Redis accepted the task: an expiry counts from
+    /// then, and a given id may have no time.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.options.expires_in.is_some() || self.id.made_ms() == 0
+    }
+
     /// Refuses a submission that can't be stored, according to this clock of the client.
     pub(crate) fn check(&self, payload_limit: SizeLimit, here_ms: u64) -> Result<(), Error> {
         // After a purge of this task, a later success of the queue could not be distinguished from

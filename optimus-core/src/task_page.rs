@@ -44,8 +44,9 @@ pub struct TaskRow {
     pub headers: BTreeMap<String, String>,
     /// The state of the task.
     pub state: TaskState,
-    /// When the id was made, by the submitter's clock; `None` if the id has no time. This is the
-    /// time of the submit, unless the id was given.
+    /// When the id was made, by the submitter's clock. This is the time of the submit, unless the
+    /// id was given. If the id has no time: when Redis accepted the task, or `None` if its record
+    /// does not say so.
     pub created: Option<DateTime<Utc>>,
     /// When the task is due (delayed, retry) or ended, by Redis' clock.
     pub at: Option<DateTime<Utc>>,
@@ -77,9 +78,10 @@ impl TaskRow {
             error.message = error.message.chars().take(MESSAGE_CHARS).collect();
         }
         let record = TaskRecord::decode(header).ok();
+        let accepted = record.as_ref().and_then(|record| record.accepted_ms).map(instant);
         let (task, headers) = record.map(|record| (record.task, record.headers)).unzip();
         let mut view = Self {
-            created: id.created(),
+            created: id.created().or(accepted),
             id,
             task,
             headers: headers.unwrap_or_default(),

@@ -96,6 +96,11 @@ fn whole(slots: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        broker::{Counts, Totals},
+        id::QueueName,
+        stats::TaskStats,
+    };
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -113,6 +118,25 @@ mod tests {
         assert_eq!(of(0.0, 100, (0, 8)), 8, "what runs keeps its slots");
         assert_eq!(of(100.0, 100, (0, 8)), 10);
         assert_eq!(want((None, RUN_UNKNOWN), (120, 3), MINUTE), 5);
+    }
+
+    #[test]
+    fn cancels_of_tasks_that_were_not_ready_are_no_arrivals() {
+        let (begin, mut past) = (Instant::now(), WantSlots::default());
+        let mut note = |seconds, cancels| {
+            let seen = QueueOverview {
+                queue: QueueName::new("mail").unwrap(),
+                counts: Counts::default(),
+                totals: Totals { cancels, ..Totals::default() },
+                oldest: None,
+                oldest_submitted: None,
+                schedule_lag: None,
+                recent: TaskStats::default(),
+                problem: None,
+            };
+            past.note(begin + Duration::from_secs(seconds), &seen, MINUTE)
+        };
+        assert_eq!([note(0, 0), note(10, 5_000)], [0, 0]);
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl WorkerBuilder {
     /// task in any state, no worker, and no live client that has submitted to it. After this time,
     /// the queue is removed from [`Inspector::queues`](optimus_core::Inspector::queues), with the
     /// summaries of its last successes. The next submit creates the queue again. A paused queue is
-    /// never removed.
+    /// never removed, nor one with a history, also if that was stopped.
     ///
     /// Workers also remove unused queues that they do not serve, so one worker is enough for
     /// all queues of the namespace.

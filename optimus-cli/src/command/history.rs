@@ -34,7 +34,8 @@ pub(crate) enum HistoryCommand {
     Show { queue: QueueName },
     /// Let a queue keep a line for each task that succeeds or dies from now on.
     Keep(Keep),
-    /// Let a queue keep no more lines. Those that it has stay for their time.
+    /// Let a queue keep no more lines. Those that it has stay for their time. This prevails over
+    /// what code declares, until `keep` or `remove`.
     Stop { queue: QueueName },
     /// Remove all that a queue has kept, and let it keep no more. This can't be undone.
     Remove { queue: QueueName },

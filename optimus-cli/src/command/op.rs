@@ -29,7 +29,16 @@ pub(crate) enum OpCommand {
     Show { id: String },
     /// Carry an operation on until it is over, and print what was done.
     Follow { id: String },
-    /// Stop an operation. What it has changed stays changed.
+    /// Confirm an operation that somebody has counted, and carry it on until it is over. The tasks
+    /// are shown first. It can be confirmed within a day after it was counted, and changes only
+    /// tasks that were there then.
+    Confirm {
+        id: String,
+        /// Refuse if there is another number of tasks than this.
+        #[arg(long, value_name = "N")]
+        expect: Option<u64>,
+    },
+    /// Stop an operation, or drop one that is counted. What it has changed stays changed.
     Cancel { id: String },
     /// Requeue the tasks that an operation has cancelled, while they are kept. They are counted and
     /// shown first. Other operations can't be undone.
@@ -106,11 +115,14 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                 return Err(OperationError::WrongState {
                     id,
                     state: found.state,
-                    what: "followed, because nobody has confirmed it",
+                    what: "followed before somebody has confirmed it (`optimus op confirm`)",
                 }
                 .into());
             }
             operation::follow(session, &id).await
+        }
+        OpCommand::Confirm { id, expect } => {
+            operation::confirm(session, known(session, &id).await?, expect).await
         }
         OpCommand::Cancel { id } => {
             let operation = operations.cancel(&id).await?;
@@ -155,6 +167,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
             ("why", some(&operation.reason)),
             ("added", Some(text::instant(operation.created, now))),
             ("changed", Some(text::instant(operation.updated, now))),
+            ("confirm until", operation.confirm_until().map(|until| text::instant(until, now))),
             ("left", Some(text::number(operation.left()))),
             ("tasks", some(&operation::summary(&operation))),
             ("refused", some(&problems)),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use optimus::{Operation, OperationState, TaskState};
+use optimus::{Operation, OperationAct, OperationFilter, OperationState, TaskState};
 use optimus_testkit::eventually;
 
 use crate::stage::{Stage, send};
@@ -100,4 +100,35 @@ async fn what_an_operation_has_cancelled_goes_back() {
     assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
     stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
     stage.optimus(&["task", "cancel", "--queue", "mail"]).ended(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_has_counted_is_confirmed_later_or_dropped() {
+    let stage = Stage::new().await;
+    let ids = [stage.waiting("a").await, stage.waiting("b").await];
+    let operations = stage.client.operations();
+    let filter = || OperationFilter::of(TaskState::Ready).queue("mail").unwrap();
+    let count = async || operations.count(OperationAct::Cancel, filter(), "ann").await.unwrap().id;
+    let (id, dropped) = (&*count().await, &*count().await);
+    let late = stage.waiting("c").await;
+    let rows = stage.optimus(&["op", "list", "--json"]).ended(0).json();
+    assert_eq!((&rows[1]["id"], &rows[1]["state"]), (&id.into(), &"counted".into()));
+    assert!(rows[1]["confirm_until_ms"].as_u64() > rows[1]["updated_ms"].as_u64(), "{rows:?}");
+    let shown = stage.optimus(&["op", "show", id]).ended(0).out;
+    assert!(shown.contains("confirm until") && shown.contains("2 match"), "{shown}");
+    assert!(stage.optimus(&["op", "follow", id]).ended(4).err.contains("op confirm"));
+    assert!(stage.optimus(&["op", "confirm", id]).ended(9).err.contains("Confirm it for 2 tasks?"));
+    stage.optimus(&["op", "confirm", id, "--expect", "3", "--yes"]).ended(4);
+    assert_eq!(stage.state(&ids[0]).await, TaskState::Ready, "nothing was done");
+    let done = stage.optimus(&["op", "confirm", id, "--expect", "2", "--yes"]).ended(0);
+    assert_eq!(done.out, "2 cancelled\n");
+    for id in &ids {
+        assert_eq!(stage.state(id).await, TaskState::Cancelled);
+    }
+    assert_eq!(stage.state(&late).await, TaskState::Ready, "it came later");
+    assert!(stage.optimus(&["op", "confirm", id, "--yes"]).ended(4).err.contains("is done"));
+    stage.optimus(&["op", "cancel", dropped]).ended(0);
+    let refused = stage.optimus(&["op", "confirm", dropped, "--yes"]).ended(4);
+    assert!(refused.err.contains("is cancelled"), "{}", refused.err);
+    stage.optimus(&["op", "confirm", "nobody", "--yes"]).ended(3);
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use optimus_core::{
-    Obstacle, PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord, TaskState,
+    LimitDetails, Obstacle, PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord,
+    TaskState,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,7 +14,10 @@ use super::timeline::{Moment, timeline};
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Named, Seat},
-    view::{ErrorRow, ProgressRow, Shown, at_ms, headers_shown, line_shown, span_ms},
+    view::{
+        ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, line_shown,
+        pause_shown, span_ms,
+    },
 };
 
 /// A task.
@@ -118,6 +122,11 @@ pub(crate) async fn task(
             Obstacle::LostMember(lost) => seat.sees(lost.id.queue()).is_ok(),
             _ => true,
         });
+        for obstacle in &mut found.obstacles {
+            if let Obstacle::Limit(LimitDetails { shut: Some(shut), .. }) = obstacle {
+                *shut = pause_shown(shut, seat.payloads());
+            }
+        }
         line_shown(&found.to_string(), seat.payloads()).lines().map(str::to_owned).collect()
     };
     Ok(Json(page_of(&seat, &found, (result, running), explain)))
@@ -144,7 +153,7 @@ fn page_of(
     let is_running = u32::from(found.state == TaskState::Working);
     let attempts = found.failures + found.losses + is_running;
     let errors: Vec<ErrorRow> =
-        found.errors.iter().map(|error| ErrorRow::of(error, payloads)).collect();
+        found.errors.iter().map(|error| ErrorRow::of(error, kept::ERROR, payloads)).collect();
     let running_since_ms = running.as_ref().map(|task| at_ms(task.since));
     let of = |read: fn(&TaskRecord) -> Option<String>| record.and_then(read);
     TaskPage {
@@ -177,7 +186,7 @@ fn page_of(
                 .map(|line| LogRow {
                     at_ms: at_ms(line.at),
                     attempt: line.attempt,
-                    text: line_shown(&line.text, payloads),
+                    text: beginning_shown(&line.text, kept::LOG, payloads),
                 })
                 .collect(),
             dropped: found.log.dropped,

@@ -5,7 +5,11 @@ mod json;
 mod names;
 mod text;
 
-pub(crate) use self::{json::redact_json, names::is_secret, text::redact_text};
+pub(crate) use self::{
+    json::redact_json,
+    names::is_secret,
+    text::{redact_beginning, redact_text},
+};
 
 /// What stands for a secret.
 pub(crate) const REDACTED: &str = "[redacted]";

@@ -1,19 +1,41 @@
-//! Replaces what looks like a secret in a text: [`redact_text`].
+//! Replaces what looks like a secret in a text: [`redact_text`], [`redact_beginning`].
 
 use super::{REDACTED, is_secret};
 
 /// Words that come before a secret, and are none.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "digest", "token"];
 
+/// Where a text ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Where its author has ended it.
+    Whole,
+    /// Perhaps within a secret, so that what shows the secret is missing.
+    Cut,
+}
+
 /// Returns the text with the values of `password=x`, `token: x`, `"secret":"x"` and
 /// `postgres://user:x@host` replaced, and whether one was.
 pub(crate) fn redact_text(text: &str) -> (String, bool) {
+    redact(text, End::Whole)
+}
+
+/// Returns the beginning of a text as [`redact_text`] does. `kept` is how many bytes or characters
+/// were kept of the text before. If it has as many, it may end within a secret, such as the
+/// password of a URL whose `@` was cut off.
+pub(crate) fn redact_beginning(text: &str, kept: usize) -> (String, bool) {
+    // A text that is cut to bytes ends at a character.
+    let may_be_cut = text.len() + char::MAX.len_utf8() > kept;
+    redact(text, if may_be_cut { End::Cut } else { End::Whole })
+}
+
+fn redact(text: &str, end: End) -> (String, bool) {
     let (mut done, mut is_changed, mut rest) = (String::with_capacity(text.len()), false, text);
     while let Some(at) = rest.find([':', '=']) {
         let (before, after) = rest.split_at(at);
         let after = &after[1..];
         let secret = if rest[at..].starts_with("://") {
-            password_of_url(&after[2..]).map(|(begin, end)| (begin + 2, end + 2))
+            password_of_url(&after[2..], end).map(|(begin, end)| (begin + 2, end + 2))
         } else if is_secret(name_before(before)) {
             let name = name_before(before).to_ascii_lowercase();
             let is_header = rest[at..].starts_with(':')
@@ -32,7 +54,7 @@ pub(crate) fn redact_text(text: &str) -> (String, bool) {
         }
     }
     done.push_str(rest);
-    let (done, has_bearer) = bearers(&done);
+    let (done, has_bearer) = bearers(&done, end);
     (done, is_changed || has_bearer)
 }
 
@@ -118,7 +140,7 @@ fn length(text: &str) -> usize {
 }
 
 /// Replaces the secret of each `Bearer x`, and returns whether there was one.
-fn bearers(text: &str) -> (String, bool) {
+fn bearers(text: &str, end: End) -> (String, bool) {
     const WORD: &str = "bearer ";
     let (lower, mut done, mut from) = (text.to_ascii_lowercase(), String::new(), 0);
     while let Some(at) = lower[from..].find(WORD) {
@@ -127,7 +149,8 @@ fn bearers(text: &str) -> (String, bool) {
         let rest = &text[begin..];
         let length = rest.find(|c| !is_token(c)).unwrap_or(rest.len());
         done.push_str(&text[from..begin]);
-        if length >= 8 {
+        let is_cut = end == End::Cut && begin + length == text.len() && length > 0;
+        if length >= 8 || is_cut {
             done.push_str(REDACTED);
         } else {
             done.push_str(&rest[..length]);
@@ -139,11 +162,15 @@ fn bearers(text: &str) -> (String, bool) {
     (done, is_changed)
 }
 
-/// Returns where the password is in `user:password@host`.
-fn password_of_url(text: &str) -> Option<(usize, usize)> {
+/// Returns where the password is in `user:password@host`. Of a text that is cut, it may be all
+/// after the first colon.
+fn password_of_url(text: &str, end: End) -> Option<(usize, usize)> {
     let is_end = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
     let authority = &text[..text.find(is_end).unwrap_or(text.len())];
-    let (user, _) = authority.rsplit_once('@')?;
+    let user = match end {
+        End::Cut if authority.len() == text.len() => authority,
+        _ => authority.rsplit_once('@')?.0,
+    };
     let begin = user.find(':')? + 1;
     (begin < user.len()).then_some((begin, user.len()))
 }
@@ -189,6 +216,29 @@ mod tests {
             "é:é=é",
         ] {
             assert_eq!(redact_text(text), (text.to_owned(), false), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_cut_within_a_secret_shows_no_part_of_it() {
+        let whole = "x postgres://ann:p@ss@db:5432/x, Authorization: Bearer 123456789";
+        for kept in 0..=whole.len() {
+            let (shown, _) = redact_beginning(&whole[..kept], kept);
+            let shown = shown.replace("postgres://ann:[redacted]", "");
+            let (url, header) = shown.split_once(',').unwrap_or((&shown, ""));
+            let is_clean = !["p@", "ss", ":p"].iter().any(|part| url.contains(part))
+                || "postgres://ann:".starts_with(url.trim_start_matches("x "));
+            assert!(is_clean && !header.contains(['1', '2']), "{kept}: {shown}");
+        }
+        for (text, kept, expected) in [
+            ("é redis://:pw", 13, "é redis://:[redacted]"),
+            ("é redis://:pw", 14, "é redis://:[redacted]"),
+            ("see http://host:80/x and", 24, "see http://host:80/x and"),
+            ("bearer abc", 10, "bearer [redacted]"),
+            ("bearer abc", 99, "bearer abc"),
+            ("see http://host:80", 99, "see http://host:80"),
+        ] {
+            assert_eq!(redact_beginning(text, kept).0, expected, "{text} {kept}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! Dead tasks with the same cause.
 
-use optimus_core::{FingerprintRow, QueueName};
+use optimus_core::{Fingerprint, FingerprintRow, QueueName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::at_ms;
-use crate::{access::Payloads, redact::redact_text};
+use super::{at_ms, beginning_shown, kept};
+use crate::access::Payloads;
 
 /// Dead tasks with the same cause.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -28,21 +28,20 @@ pub(crate) struct FailureRow {
 
 impl FailureRow {
     pub(crate) fn of(queue: &QueueName, row: &FingerprintRow, payloads: Payloads) -> Self {
-        let shown = |text: String| match payloads {
-            Payloads::Full => text,
-            Payloads::Redacted | Payloads::Hidden => redact_text(&text).0,
-        };
+        let message = row.error.as_ref();
+        let message = message.map(|error| beginning_shown(&error.message, kept::ERROR, payloads));
         Self {
             queue: queue.to_string(),
             task: row.task.clone(),
             fingerprint: row.fingerprint.map(|print| print.to_string()),
             reason: row.reason.map(|reason| reason.as_str().to_owned()),
-            outline: row.outline().map(shown),
+            // The outline ends after 200 characters, so it is made of what may be seen.
+            outline: message.as_deref().map(Fingerprint::outline),
             dead: row.dead,
             first_ms: at_ms(row.first),
             last_ms: at_ms(row.last),
             sample: row.sample.to_string(),
-            message: row.error.as_ref().map(|error| shown(error.message.clone())),
+            message,
         }
     }
 }

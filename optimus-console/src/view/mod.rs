@@ -21,7 +21,10 @@ pub(crate) use self::{
     overview::{Features, Overview, Point, Rates, RedisState, Slots},
     process_row::{ProcessRow, RunningRow, running},
     queue_row::{Counts, QueueRow},
-    shown::{Shown, headers as headers_shown, line as line_shown},
+    shown::{
+        Shown, beginning as beginning_shown, headers as headers_shown, kept, line as line_shown,
+        pause as pause_shown,
+    },
     stats_rows::{StatsRowView, StatsSum, TaskStatsRow},
     task_row::{ErrorRow, ProgressRow, TaskRowView},
     thing_row::{Fact, ThingRow},

@@ -6,7 +6,7 @@ use optimus_core::{Operation, OperationSample, Value};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ErrorRow, TaskRowView, at_ms, headers_shown, line_shown};
+use super::{ErrorRow, TaskRowView, at_ms, headers_shown, kept, line_shown};
 use crate::access::{Identity, Payloads};
 
 /// A change of many tasks, and how far it has come.
@@ -112,7 +112,7 @@ fn sample(task: &OperationSample, payloads: Payloads) -> TaskRowView {
         took_ms: None,
         worker: None,
         headers: headers_shown(headers, payloads),
-        error: task.error.as_ref().map(|error| ErrorRow::of(error, payloads)),
+        error: task.error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, payloads)),
         progress: None,
     }
 }

@@ -4,7 +4,8 @@ use optimus_core::{DateTime, Error, QueueName, QueueSample, Shut, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{at_ms, span_ms};
+use super::{at_ms, pause_shown, span_ms};
+use crate::access::Payloads;
 
 /// How many tasks are in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -62,7 +63,9 @@ pub(crate) struct PausedRow {
 
 impl PausedRow {
     pub(crate) fn of(shut: &Shut) -> Self {
-        Self { by: shut.by.clone(), why: shut.why.clone(), since_ms: Some(at_ms(shut.since)) }
+        // Everybody sees the same rows.
+        let Shut { by, why, since, .. } = pause_shown(shut, Payloads::Redacted);
+        Self { by, why, since_ms: Some(at_ms(since)) }
     }
 
     pub(crate) fn unknown() -> Self {

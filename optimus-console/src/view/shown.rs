@@ -2,13 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use optimus_core::Shut;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     access::Payloads,
-    redact::{REDACTED, is_secret, redact_json, redact_text},
+    redact::{REDACTED, is_secret, redact_beginning, redact_json, redact_text},
 };
+
+/// How many bytes or characters of a text are kept before the console gets it.
+pub(crate) mod kept {
+    /// Of an error, by its worker.
+    pub(crate) const ERROR: usize = 8 * 1024;
+    /// Of the error of a task in a list.
+    pub(crate) const ROW: usize = 200;
+    /// Of a line of a log.
+    pub(crate) const LOG: usize = 500;
+    /// Of what a task says about its progress.
+    pub(crate) const PROGRESS: usize = 100;
+    /// Of an error of a source.
+    pub(crate) const SOURCE: usize = 1_000;
+    /// Of the error of a task that has paused something.
+    pub(crate) const PAUSE: usize = 200;
+}
 
 /// How many bytes of arguments and of a result are shown.
 const BYTES_MAX: usize = 256 * 1024;
@@ -46,12 +63,27 @@ impl Shown {
     }
 }
 
-/// Returns an error or a line of a log. Those who see no arguments see it redacted.
+/// Returns a text of a task. Those who see no arguments see it redacted.
 pub(crate) fn line(text: &str, payloads: Payloads) -> String {
     match payloads {
         Payloads::Full => text.to_owned(),
         Payloads::Redacted | Payloads::Hidden => redact_text(text).0,
     }
+}
+
+/// Returns the beginning of a text of a task, of which as much as this was [`kept`].
+pub(crate) fn beginning(text: &str, kept: usize, payloads: Payloads) -> String {
+    match payloads {
+        Payloads::Full => text.to_owned(),
+        Payloads::Redacted | Payloads::Hidden => redact_beginning(text, kept).0,
+    }
+}
+
+/// Returns a pause. A task that has paused something gives its error as the reason.
+pub(crate) fn pause(shut: &Shut, payloads: Payloads) -> Shut {
+    let mut shown = shut.clone();
+    shown.why = beginning(&shut.why, kept::PAUSE, payloads);
+    shown
 }
 
 /// Returns headers with the values of secret ones replaced.

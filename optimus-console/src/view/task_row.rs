@@ -6,7 +6,11 @@ use optimus_core::{AttemptError, TaskProgress, TaskRow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{at_ms, shown, span_ms};
+use super::{
+    at_ms,
+    shown::{self, kept},
+    span_ms,
+};
 use crate::access::Payloads;
 
 /// A task.
@@ -62,15 +66,15 @@ impl TaskRowView {
             took_ms: row.took.map(span_ms),
             worker: row.worker.as_ref().map(ToString::to_string),
             headers: shown::headers(&row.headers, payloads),
-            error: row.last_error.as_ref().map(|error| ErrorRow::of(error, payloads)),
+            error: row.last_error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, payloads)),
             progress: None,
         }
     }
 }
 
 impl ErrorRow {
-    pub(crate) fn of(error: &AttemptError, payloads: Payloads) -> Self {
-        let text = shown::line(&error.message, payloads);
+    pub(crate) fn of(error: &AttemptError, kept: usize, payloads: Payloads) -> Self {
+        let text = shown::beginning(&error.message, kept, payloads);
         let mut lines = text.lines().map(str::to_owned);
         Self {
             at_ms: at_ms(error.at),
@@ -86,6 +90,9 @@ impl ErrorRow {
 
 impl ProgressRow {
     pub(crate) fn of(progress: &TaskProgress, payloads: Payloads) -> Self {
-        Self { part: progress.part, text: shown::line(&progress.text, payloads) }
+        Self {
+            part: progress.part,
+            text: shown::beginning(&progress.text, kept::PROGRESS, payloads),
+        }
     }
 }

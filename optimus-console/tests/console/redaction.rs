@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, send_mail};
+use crate::stage::{Stage, call, send_mail};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
@@ -36,4 +36,46 @@ async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
         let counted = json!({ "act": "requeue", "filter": filter });
         served.browser.act("operations", &counted).await.fails(403, "forbidden");
     }
+}
+
+/// Returns a text whose first so many bytes end within the password of a URL.
+fn cut_within(bytes: usize, secret: &str) -> String {
+    let before = "postgres://ann:hunt";
+    format!("{}{before}{secret}@db/x", ".".repeat(bytes - before.len()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_cut_within_a_password_shows_no_part_of_it() {
+    let stage = Stage::new().await;
+    let failing = format!("fail: {}", cut_within(200, "er2"));
+    let logging = format!("log: {}", cut_within(500, "er2"));
+    let long = format!("fail: {}", cut_within(8_192, "er2"));
+    let shutting = format!("shut: {}", cut_within(200, "er2"));
+    let [failed, logged, longer] = stage.ended([&*failing, &*logging, &*long]).await;
+    stage.ended([&*shutting]).await;
+    let waits = stage.submit(call("sent")).await;
+    let counted = json!({ "act": "delete", "filter": { "queue": "mail", "state": "dead" } });
+    let served = stage.open();
+    served.browser.act("operations", &counted).await.is(200);
+    let mut seen = String::new();
+    for path in [
+        &*format!("tasks/{failed}"),
+        &*format!("tasks/{logged}"),
+        &*format!("tasks/{longer}"),
+        &*format!("tasks/{waits}"),
+        "overview",
+        "failures",
+        "operations",
+        "queues",
+        "queues/mail",
+        "queues/mail/history",
+        "queues/mail/tasks?state=dead",
+        "limits?queue=mail",
+        "search?q=postgres",
+    ] {
+        let answer = served.browser.get(&format!("/api/v1/{path}")).await.is(200).body;
+        assert!(!answer.contains("hunt"), "{path}: {answer}");
+        seen.push_str(&answer);
+    }
+    assert!(seen.matches("postgres://ann:[redacted]").count() > 9, "{seen}");
 }

@@ -30,6 +30,10 @@ pub(crate) async fn send_mail(
             ctx.cancelled().await;
             Err(Cancel.into())
         }
+        text if text.starts_with("shut: ") => {
+            let wait = Retry::after(Duration::from_secs(3_600)).pause_queue();
+            Err(wait.because(&text["shut: ".len()..]).into())
+        }
         text if text.starts_with("log: ") => {
             ctx.log(&text["log: ".len()..]);
             Err(Fatal::new("it has said enough").into())

@@ -10,7 +10,8 @@ pub enum Refusal {
     Stale,
     /// It is not time yet: the schedule is not due, or the lease of another is not over.
     Early,
-    /// The call is too old for the client's ledger to answer it.
+    /// The call is too old for the client's ledger to answer it, or the operation was counted too
+    /// long ago.
     Forgotten,
     /// The queue is in use by newer programs.
     Newer,

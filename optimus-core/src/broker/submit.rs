@@ -222,7 +222,7 @@ fn needs_flow(task: &Submission) -> bool {
 /// Returns whether the task has no blob, and no options apart from a lane and limits, which have
 /// words of their own. Such a task costs Redis little.
 fn has_no_option(task: &Submission) -> bool {
-    let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
+    let has_options = task.options.priority != 0 || task.is_stamped();
     task.due == Due::Now
         && !has_options
         && task.biz_id.is_none()
@@ -235,9 +235,8 @@ fn has_no_option(task: &Submission) -> bool {
 /// Returns whether the task has a biz id without a window, and nothing else that [`is_plain`]
 /// excludes.
 fn is_unique(task: &Submission) -> bool {
-    let has_options = task.options.priority != 0
-        || task.options.expires_in.is_some()
-        || task.options.biz_window.is_some();
+    let has_options =
+        task.options.priority != 0 || task.is_stamped() || task.options.biz_window.is_some();
     task.due == Due::Now && !has_options && task.biz_id.is_some() && task.blob().is_none()
 }
 
@@ -304,7 +303,7 @@ fn push_options(call: &mut ScriptCall, keys: &Keys, tasks: &[Submission], may_ex
 /// Returns whether the task has only options that have words of their own, such as prerequisites.
 /// If it waits and somebody may already wait for it, the script looks whether it waits for itself.
 fn has_no_word_of_its_own(task: &Submission) -> bool {
-    let has_options = task.options.priority != 0 || task.options.expires_in.is_some();
+    let has_options = task.options.priority != 0 || task.is_stamped();
     let waits_for_itself = task.may_exist && task.after.is_some();
     let is_new = task.biz_id.is_none() && !waits_for_itself;
     task.due == Due::Now && !has_options && is_new && task.blob().is_none()
@@ -370,7 +369,7 @@ fn option_of(
     let priority = task.options.priority;
     let priority = if priority == 0 { String::new() } else { priority.to_string() };
     let window = task.options.biz_window.map_or(0, millis);
-    let stamped = u8::from(task.options.expires_in.is_some());
+    let stamped = u8::from(task.is_stamped());
     let (biz, blob) = (biz.unwrap_or(0), blob.unwrap_or(0));
     format!("{position};{due};{priority};{biz};{window};{blob};{stamped}")
 }

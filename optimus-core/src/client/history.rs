@@ -40,7 +40,9 @@ impl Client {
         self.retain(queue, Some(options)).await
     }
 
-    /// Lets a queue keep no more lines. Those that it has stay for their time.
+    /// Lets a queue keep no more lines. Those that it has stay for their time. This prevails over
+    /// what code declares until [`keep_history`](Self::keep_history) or
+    /// [`remove_history`](Self::remove_history); until then, the queue stays listed.
     ///
     /// # Errors
     /// As for [`keep_history`](Self::keep_history).

@@ -120,23 +120,17 @@ impl Changes<'_> {
             until_ms: hold.saved.added_ms,
         };
         let mut stays = last_other;
-        let (mut has_changed, mut nth) = (place.has_changed, 0);
+        let (mut done, mut gone, mut nth) = (0, 0, 0);
         for rows in rows.chunks(PACED) {
             let begun = Instant::now();
             let ids: Vec<TaskId> = rows.iter().map(|row| row.id.clone()).collect();
-            let (done, is_posted) =
+            let (all, is_posted) =
                 self.broker.operate(act.stored(), &place.queue, batch, &ids).await?;
-            for (row, changed) in rows.iter().zip(done) {
+            for (row, changed) in rows.iter().zip(all) {
                 match changed {
-                    Changed::Done => {
-                        hold.progress.done += 1;
-                        has_changed = true;
-                    }
+                    Changed::Done => done += 1,
                     Changed::Asked => hold.progress.asked += 1,
-                    // A later list may have it: it has begun, or its time has come. What is left at
-                    // the end is gone.
-                    Changed::Gone if moves_on(act) => {}
-                    Changed::Gone => hold.progress.gone += 1,
+                    Changed::Gone => gone += 1,
                     Changed::Refused(why) => {
                         let why = refused(&row.id, "requeue", why).to_string();
                         hold.progress.refuse(row.id.clone(), why);
@@ -153,7 +147,8 @@ impl Changes<'_> {
             }
             self.pace.rest(begun).await;
         }
-        hold.progress.batch += 1;
+        let done = self.settle(hold, &place.queue, (done, gone)).await?;
+        let has_changed = place.has_changed || done > 0;
         // Requeued tasks leave the list, so it goes on after the last task that stays. Several may
         // have ended in the same ms, and only a task that is there shows a place among them.
         let list = List::of(next.as_ref());
@@ -162,6 +157,29 @@ impl Changes<'_> {
             _ => next.unwrap_or_default(),
         };
         self.go_on(hold, Place { after, has_changed, ..place }, list).await
+    }
+
+    /// Counts a batch, of whose tasks so many were changed and so many were not in the state, by
+    /// the answers. Returns how many were changed.
+    async fn settle(
+        &self,
+        hold: &mut Hold,
+        queue: &QueueName,
+        (mut done, mut gone): (u64, u64),
+    ) -> Result<u64, BrokerError> {
+        let number = hold.progress.batch + 1;
+        if gone > 0 {
+            // If a call was sent twice, the second one has found the tasks changed by the first.
+            let known = self.broker.operation_adopt(queue, self.id, hold.fence, number).await?;
+            let untold = known.saturating_sub(done).min(gone);
+            (done, gone) = (done + untold, gone - untold);
+        }
+        hold.progress.batch = number;
+        hold.progress.done += done;
+        // A later list may have those that move on: they have begun, or their time has come. What
+        // is left at the end is gone.
+        hold.progress.gone += if moves_on(hold.about.act) { 0 } else { gone };
+        Ok(done)
     }
 
     /// Returns where to go on; `None` at the end.

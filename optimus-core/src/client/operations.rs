@@ -111,8 +111,12 @@ impl Operations {
     /// [`carry`](Self::carry) or a worker does it. `reason` is shown with the operation. To repeat
     /// a call does no harm.
     ///
+    /// Anybody can confirm it, also another process, within a day after it was counted
+    /// ([`Operation::confirm_until`]). It changes only what was there when it was added.
+    ///
     /// # Errors
-    /// [`OperationError::Unexpected`] if it has counted another number;
+    /// [`OperationError::Unexpected`] if it has counted another number; [`OperationError::Late`]
+    /// if it was counted more than a day ago;
     /// [`OperationError::WrongState`] if it is not counted yet, or was cancelled;
     /// [`OperationError::Unknown`]; [`OperationError::Store`].
     pub async fn confirm(
@@ -130,6 +134,9 @@ impl Operations {
                 matched: matched.parse().unwrap_or_default(),
                 expected: expect,
             },
+            BrokerError::Refused(Refusal::Forgotten, _) => {
+                OperationError::Late { id: id.to_owned() }
+            }
             problem => OperationError::of(id, "confirmed", problem),
         })?;
         self.seen(id).await

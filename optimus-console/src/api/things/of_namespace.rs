@@ -10,7 +10,7 @@ use crate::{
     api::page::Page,
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::{Fact, ThingRow, line_shown},
+    view::{Fact, ThingRow, beginning_shown, kept},
 };
 
 /// How many functions, sources or dispensers are listed.
@@ -80,7 +80,10 @@ fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
     let problems = found.slices.iter().take(SLICES_MAX).filter_map(|slice| {
         let scans = &slice.scans;
         let text = [&scans.error, &scans.refusal].into_iter().find(|text| !text.is_empty())?;
-        Some(Fact::new(&format!("slice {}", slice.index), line_shown(text, payloads)))
+        Some(Fact::new(
+            &format!("slice {}", slice.index),
+            beginning_shown(text, kept::SOURCE, payloads),
+        ))
     });
     let facts = [
         Fact::new("slices", found.slices.len()),

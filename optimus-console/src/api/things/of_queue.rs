@@ -2,20 +2,17 @@
 
 use axum::Json;
 use optimus_core::{
-    Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, Shut, TaskId,
+    Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, TaskId,
 };
 
 use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of};
 use crate::{
+    access::Payloads,
     api::page::{Page, cursor},
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::{Fact, ThingRow},
+    view::{Fact, ThingRow, pause_shown},
 };
-
-fn paused(shut: Option<&Shut>, otherwise: &str) -> String {
-    shut.map_or_else(|| otherwise.to_owned(), ToString::to_string)
-}
 
 /// Lists the lanes in which tasks wait, the one that has waited longest first.
 #[utoipa::path(get, path = "/api/v1/lanes", tag = "things", params(ThingsOf), responses(
@@ -60,15 +57,17 @@ pub(crate) async fn limits(
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
-    let mut rows = Vec::new();
+    let (payloads, mut rows) = (seat.payloads(), Vec::new());
     for queue in &queues {
         let limits = seat.inspector().limits(queue, ROWS_A_QUEUE).await?;
-        rows.extend(limits.iter().map(|limit| limit_row(queue, limit)));
+        rows.extend(limits.iter().map(|limit| limit_row(queue, limit, payloads)));
     }
     Ok(Json(Page::new(rows, next)))
 }
 
-fn limit_row(queue: &QueueName, found: &LimitDetails) -> ThingRow {
+fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> ThingRow {
+    let shut = found.shut.as_ref();
+    let paused = |shut| pause_shown(shut, payloads).to_string();
     let rate = found.limit.rate_limit();
     ThingRow {
         title: found.gate.to_string(),
@@ -77,7 +76,7 @@ fn limit_row(queue: &QueueName, found: &LimitDetails) -> ThingRow {
             gate => gate.stored(),
         },
         queue: Some(queue.to_string()),
-        state: paused(found.shut.as_ref(), "open"),
+        state: shut.map_or_else(|| "open".to_owned(), paused),
         facts: [
             Fact::of("rate", rate),
             rate.map(|_| Fact::new("burst", found.limit.burst_limit())),
@@ -91,7 +90,7 @@ fn limit_row(queue: &QueueName, found: &LimitDetails) -> ThingRow {
         .into_iter()
         .flatten()
         .collect(),
-        acts: vec![if found.shut.is_some() { "resume" } else { "pause" }],
+        acts: vec![if shut.is_some() { "resume" } else { "pause" }],
     }
 }
 

@@ -25,6 +25,7 @@ mod lifecycle;
 mod logs;
 mod operating;
 mod operation_figures;
+mod operation_moves;
 mod operations;
 mod outcomes;
 mod outcomes_unknown;

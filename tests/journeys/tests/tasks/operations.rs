@@ -10,7 +10,7 @@ use std::{
 use crate::common::{Bench, Double};
 use optimus_core::{
     BoxError, Context, DataKey, Due, Operation, OperationAct, OperationError, OperationFilter,
-    OperationState, Operations, Task, TaskId, TaskOptions, TaskState,
+    OperationState, Operations, Task, TaskId, TaskOptions, TaskState, Uuid,
 };
 use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -173,6 +173,29 @@ on_both! {
         assert_eq!(sums(&done), [503, 503, 0, 0, 0]);
         let left = [TaskState::Ready, TaskState::Delayed, TaskState::Cancelled];
         for (state, expected) in left.into_iter().zip([500, 1, 503]) {
+            assert_eq!(count(&bench, state).await, expected, "{state}");
+        }
+    }
+
+    async fn waiting_tasks_that_come_later_stay_whatever_their_ids_are(bench: Bench) {
+        let given = |number: u128| {
+            let id = Uuid::from_u128(number << 80 | 4 << 76 | 2 << 62);
+            Double { number: 1 }.call().id(format!("default/{id}").parse().unwrap())
+        };
+        for number in 1..=3 {
+            bench.client.submit(given(number)).await.unwrap();
+        }
+        let filter = all(TaskState::Ready).or(TaskState::Delayed);
+        let id = confirmed(&bench, OperationAct::Cancel, filter).await;
+        // The clock has moved on, so these are later. They would be met first.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        for number in 4..=6 {
+            bench.client.submit(given(number).due(Due::In(SOON))).await.unwrap();
+        }
+        let done = bench.client.operations().carry(&id).await.unwrap();
+        assert_eq!(sums(&done), [3, 3, 0, 0, 0]);
+        let left = [TaskState::Ready, TaskState::Delayed, TaskState::Cancelled];
+        for (state, expected) in left.into_iter().zip([0, 3, 3]) {
             assert_eq!(count(&bench, state).await, expected, "{state}");
         }
     }

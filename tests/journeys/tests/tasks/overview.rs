@@ -77,6 +77,19 @@ async fn the_oldest_ready_task_is_seen_behind_newer_ones_with_a_higher_priority(
     assert!(is_about(overview(&bench, "default").await.oldest, HOUR * 2), "with a low one");
 }
 
+#[tokio::test]
+async fn the_oldest_ready_task_is_seen_behind_cancelled_ones() {
+    let bench = Bench::on_redis().await;
+    for _ in 0..3 {
+        let cancelled = bench.client.submit(made_ago(HOUR * 2)).await.unwrap();
+        cancelled.cancel().await.unwrap();
+    }
+    assert_eq!(overview(&bench, "default").await.oldest, None);
+    bench.client.submit(made_ago(HOUR)).await.unwrap();
+    let oldest = overview(&bench, "default").await.oldest;
+    assert!(oldest.is_some_and(|oldest| oldest >= HOUR && oldest < HOUR + MINUTE), "{oldest:?}");
+}
+
 /// Stores a schedule, as a program of that release did so long ago.
 async fn put_ago(bench: &Bench, ago: Duration, schedule: Schedule) {
     let broker = bench.client.broker();

@@ -15,6 +15,7 @@ mod lanes;
 mod limits;
 mod one_by_one;
 mod operates;
+mod operations;
 mod scans;
 mod scene;
 mod schedules;

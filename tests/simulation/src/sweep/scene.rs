@@ -6,7 +6,7 @@ use optimus_testkit::history::{Found, What};
 use tokio::time::sleep;
 
 use super::steps::{self, NEIGHBOURS, ms};
-use super::{Actor, operates};
+use super::{Actor, operates, operations};
 use super::{after, clock_back, dispenses, gathers, groups, history, inspects, lanes, limits};
 use super::{one_by_one, scans, schedules, schedules_by_hand, shards, statistics};
 use crate::exchange_fault::Fault;
@@ -106,11 +106,13 @@ pub enum Scene {
     Statistics,
     /// Deaths of some days that a queue keeps, and an operator who reads and removes them.
     History,
+    /// Operations on many tasks, whose carriers fall silent.
+    Operations,
 }
 
 impl Scene {
     /// All scenes.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 45] = [
         Self::Submit,
         Self::Batch,
         Self::BizId,
@@ -155,6 +157,7 @@ impl Scene {
         Self::ClockBack,
         Self::Statistics,
         Self::History,
+        Self::Operations,
     ];
 
     /// Returns whether that fault is meaningful in this scene.
@@ -258,6 +261,7 @@ impl Scene {
             Self::ClockBack => clock_back::clock_back(&actor).await,
             Self::Statistics => statistics::statistics(&actor).await,
             Self::History => history::history(&actor).await,
+            Self::Operations => operations::operations(&actor).await,
             Self::Crowd => {
                 // By then, each worker has had a heartbeat together with all others.
                 sleep(2 * LEASE).await;

@@ -281,11 +281,30 @@ async fn a_history_that_was_stopped_stays_for_its_time(bench: Bench) {
     set(&bench, 2, 1 << 20, "-").await;
     succeed(&bench, 0, &worker, 500).await;
     assert_eq!(read(&bench, TaskState::Success, TODAY, 0).await.entries, before);
-    let retire = async || bench.at(9 * DAY).retire(&bench.queue, ms(1)).await.unwrap();
-    bench.at(0).leave(&bench.queue, &worker).await.unwrap();
     bench.at(9 * DAY - 9).purge(&bench.queue, keep(0, ms(1)), ms(1)).await.unwrap();
-    assert_eq!(bench.field("meta", "history").await, None);
+    assert_eq!(read(&bench, TaskState::Success, TODAY, 0).await.entries, [""; 0]);
+}
+
+async fn a_stop_prevails_over_code_until_an_operator_ends_it(bench: Bench) {
+    set(&bench, 2, 1 << 20, "*").await;
+    let worker = bench.worker_for(0, "w", LONG).await;
+    succeed(&bench, 0, &worker, 1_300).await;
+    bench.now().retain_no_more(&bench.queue).await.unwrap();
+    let purge = async |at| bench.at(at).purge(&bench.queue, keep(0, ms(1)), ms(1)).await.unwrap();
+    purge(9 * DAY).await;
+    assert_eq!(bench.list(&format!("success:{TODAY}")).await, [""; 0], "nothing is left");
+    let stopped = "2 1048576 -".to_owned();
+    assert_eq!(declare(&bench, 180, ",job,").await, (stopped.clone(), false));
+    // The queue is unused for longer than a queue is kept.
+    bench.at(9 * DAY).leave(&bench.queue, &worker).await.unwrap();
+    purge(19 * DAY).await;
+    let retire = async || bench.at(20 * DAY).retire(&bench.queue, ms(1)).await.unwrap();
+    assert!(!retire().await, "an operator has set something of the queue");
+    assert_eq!(declare(&bench, 180, ",job,").await, (stopped, false));
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    assert!(bench.now().retain(&bench.queue, None).await.unwrap());
     assert!(retire().await, "{:?}", bench.names().await);
+    assert_eq!(declare(&bench, 180, ",job,").await, ("180 1048576 ,job,".to_owned(), true));
 }
 
 async fn a_queue_with_a_history_is_not_removed_unless_that_is(bench: Bench) {
@@ -314,5 +333,6 @@ on_both![
     days_that_are_too_old_leave,
     a_worker_whose_clock_is_ahead_ends_tasks_today,
     a_history_that_was_stopped_stays_for_its_time,
+    a_stop_prevails_over_code_until_an_operator_ends_it,
     a_queue_with_a_history_is_not_removed_unless_that_is,
 ];

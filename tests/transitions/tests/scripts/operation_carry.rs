@@ -5,6 +5,7 @@ use optimus_core::{
     Due, TaskId, TaskState,
     broker::{Act, BrokerError, Changed, FailureOutcome, Held, OperationBatch, Refusal},
 };
+use redis::cmd;
 
 use crate::{
     acts::{failed, ms, refusal},
@@ -90,6 +91,26 @@ async fn a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done(bench: Benc
     assert_eq!(bench.fsck().await, [""; 0]);
 }
 
+async fn a_count_that_is_a_day_old_is_confirmed_no_more(bench: Bench) {
+    let (queue, day) = (&bench.queue, 86_400_000);
+    for id in ["a", "b"] {
+        add(&bench, 0, id, 9).await.unwrap();
+        counted(&bench, 1_000, id).await;
+    }
+    bench.at(1_000 + day).operation_confirm(queue, "a", 5, "").await.unwrap();
+    bench.at(9_000 + day).operation_confirm(queue, "a", 5, "a repeat").await.unwrap();
+    let before = bench.dump().await;
+    let late = bench.at(1_001 + day).operation_confirm(queue, "b", 5, "").await;
+    assert_eq!(refusal(late), Refusal::Forgotten);
+    bench.assert_unchanged(&before).await;
+    bench.at(2_000 + day).operation_cancel(queue, "b").await.unwrap();
+    assert_eq!(
+        bench.at(2_000 + day).operation(queue, "b").await.unwrap().unwrap().state,
+        "cancelled"
+    );
+    assert_eq!(bench.fsck().await, [""; 0]);
+}
+
 async fn the_oldest_operations_leave_unless_they_are_under_way(bench: Bench) {
     let queue = &bench.queue;
     for (at, id) in [(0, "a"), (1, "b"), (2, "c")] {
@@ -127,10 +148,15 @@ async fn operate(
 /// Lets a task die.
 async fn dies(bench: &Bench, at: u64, seq: u64) -> TaskId {
     let id = bench.add(at, job()).await;
+    die(bench, at, seq).await;
+    id
+}
+
+/// Lets the next task die.
+async fn die(bench: &Bench, at: u64, seq: u64) {
     let worker = bench.worker(at, "w").await;
     let lease = bench.take(at, &worker, seq).await;
     assert!(bench.fail(at, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
-    id
 }
 
 async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench: Bench) {
@@ -160,11 +186,29 @@ async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench
     assert_eq!(done, [false, false, true]);
 }
 
+async fn a_requeue_that_is_rejected_hides_no_other(bench: Bench) {
+    let first = dies(&bench, 10, 1).await;
+    let rejected = bench.add(20, job().biz_id("a")).await;
+    die(&bench, 20, 2).await;
+    let ids = [first, rejected, dies(&bench, 30, 3).await];
+    let mark = bench.key("biz:job:a");
+    let () = bench.raw(cmd("DEL").arg(&mark)).await;
+    let () = bench.raw(cmd("RPUSH").arg(&mark).arg("of another program")).await;
+    let dead = batch(7, 1, TaskState::Dead, 99);
+    let done = bench.at(1_000).operate(Act::Requeue, &bench.queue, dead, &ids).await.unwrap().0;
+    let [Changed::Done, Changed::Refused(why), Changed::Done] = &done[..] else {
+        panic!("{done:?}");
+    };
+    assert!(matches!(why, BrokerError::Rejected(_)), "{why}");
+    assert_eq!(bench.at(1_001).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 2);
+}
+
 async fn an_operation_makes_no_task_due_twice(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(900_000)))).await;
     let ids = [id];
     let first = batch(7, 1, TaskState::Delayed, 999);
     assert_eq!(operate(&bench, Act::RunNow, first, &ids).await.unwrap(), [true]);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0], "the next claim looks for it");
     // No claim has moved it yet when another carrier counts it, and comes back to it.
     assert_eq!(bench.at(1_000).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 1);
     let second = batch(8, 2, TaskState::Delayed, 999);
@@ -197,8 +241,10 @@ async fn a_batch_leaves_tasks_that_are_in_another_state(bench: Bench) {
 on_both![
     one_carrier_at_a_time_has_the_lease_and_a_later_one_a_larger_fence,
     a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done,
+    a_count_that_is_a_day_old_is_confirmed_no_more,
     the_oldest_operations_leave_unless_they_are_under_way,
     a_batch_changes_only_what_was_there_and_another_carrier_counts_it,
     a_batch_leaves_tasks_that_are_in_another_state,
     an_operation_makes_no_task_due_twice,
+    a_requeue_that_is_rejected_hides_no_other,
 ];
