@@ -90,7 +90,7 @@ impl Meter {
             self.browser.look(path).await;
         }
         let server = begun.elapsed() / times;
-        let redis = (self.processor().await - redis) / times;
+        let redis = self.processor().await.saturating_sub(redis) / times;
         let commands = (self.commands().await - commands) / u64::from(times);
         Cost { commands, redis, server }
     }
