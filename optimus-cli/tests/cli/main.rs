@@ -13,3 +13,4 @@ mod scrub;
 mod stage;
 mod statistics;
 mod submits;
+mod top;
