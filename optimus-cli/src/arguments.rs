@@ -9,7 +9,7 @@ use crate::{
         group::GroupCommand, history::HistoryCommand, lane::LaneCommand, limit::LimitCommand,
         man::Man, op::OpCommand, process::ProcessCommand, queue::QueueCommand,
         schedule::ScheduleCommand, search::Search, shard::ShardCommand, stats::StatsArguments,
-        task::TaskCommand, worker::WorkerCommand,
+        task::TaskCommand, top::Top, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -105,6 +105,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Flow(FlowCommand),
     Search(Search),
+    Top(Top),
     Doctor(Doctor),
     Exporter(Exporter),
     Console(ConsoleArguments),

@@ -1,8 +1,8 @@
 //! `optimus`, the command line for people who run an Optimus system.
 //!
 //! Each noun has a file in `command/`, which reads through the inspector and acts through the
-//! client. Only `output/`, `consent` and the progress of
-//! `bulk` and `operation` write to the terminal: they escape
+//! client. Only `output/`, `consent`, the progress of
+//! `bulk` and `operation`, and `top/` write to the terminal: they escape
 //! what a text of a task could do to it.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -23,6 +23,7 @@ mod private_redis;
 mod reference;
 mod session;
 mod tally;
+mod top;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,7 @@ use crate::{
     api, guard,
     sampling::Sampling,
     shared::Shared,
+    stats_of_all::StatsOfAll,
 };
 
 /// How many browsers may listen to events at once, unless it is set.
@@ -112,6 +113,7 @@ impl Console {
         let default = if self.auth.is_none() { Payloads::Redacted } else { Payloads::Hidden };
         let shared = Arc::new(Shared {
             sampling: Sampling::new(&self.client, self.listeners_max),
+            stats_of_all: StatsOfAll::default(),
             client: self.client.clone(),
             auth: self.auth.clone(),
             nobody: self.nobody.clone(),

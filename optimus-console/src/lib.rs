@@ -13,7 +13,6 @@ mod api;
 mod assets;
 mod console;
 mod console_error;
-mod failures;
 mod guard;
 mod known_tasks;
 mod openapi;
@@ -23,6 +22,7 @@ mod sampling;
 mod seat;
 mod server;
 mod shared;
+mod stats_of_all;
 mod view;
 
 #[doc(hidden)]

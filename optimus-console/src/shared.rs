@@ -9,6 +9,7 @@ use crate::{
     access::{Auth, Identity, Payloads, Sessions},
     known_tasks::KnownTasks,
     sampling::Sampling,
+    stats_of_all::StatsOfAll,
 };
 
 /// The state of the router.
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) hosts: Vec<String>,
     pub(crate) trusts_prefix: bool,
     pub(crate) sampling: Sampling,
+    pub(crate) stats_of_all: StatsOfAll,
     pub(crate) known_tasks: Mutex<KnownTasks>,
 }
 

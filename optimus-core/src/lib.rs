@@ -46,6 +46,7 @@ mod explain;
 mod explain_cycle;
 mod explain_group;
 mod explanation;
+mod failures;
 mod fingerprint;
 mod fingerprints;
 mod first_step;
@@ -242,6 +243,7 @@ pub use self::{
     blocking_threads::Threads,
     client::{Carrier, Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
     credentials::AskCredentials,
+    failures::{Dying, Failures},
     first_step::{Begins, First},
     found::{FoundPage, FoundRow, NOTE_WITHIN, RowTask, found_rows},
     gate::ShutScope,

@@ -6,12 +6,15 @@ use std::{
 };
 
 use crate::{
-    Error, id::QueueName, inspect::Inspector, overview::QueueOverview, task_page::PAGE_MAX,
-    want_slots::WantSlots,
+    Error, id::QueueName, inspect::Inspector, overview::QueueOverview,
+    process_page::ProcessDetails, task_page::PAGE_MAX, want_slots::WantSlots,
 };
 
 /// The most pages of processes of a read.
 const PROCESS_PAGES_MAX: usize = 100;
+
+/// The most processes of which a read keeps the rows.
+const PROCESS_ROWS_MAX: usize = 1_000;
 
 /// What was read.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +29,8 @@ pub struct Sample {
     pub has_all: bool,
     /// How many processes run workers.
     pub processes: u64,
+    /// The first 1,000 of them by their ids, with what they run.
+    pub process_rows: Vec<ProcessDetails>,
     /// How many of their slots are busy.
     pub slots_busy: u64,
     /// How many slots they may use.
@@ -103,13 +108,16 @@ impl Sampler {
         let (mut slots, mut after) = (BTreeMap::<String, u64>::new(), None);
         for _ in 0..PROCESS_PAGES_MAX {
             let page = self.inspector.processes(after.as_ref(), PAGE_MAX).await?;
-            for process in &page.rows {
+            for process in page.rows {
                 let allowed = process.doing.slots as u64;
                 sample.processes += 1;
                 sample.slots_allowed += allowed;
                 sample.slots_busy += process.doing.busy as u64;
                 for queue in &process.about.queues {
                     *slots.entry(queue.clone()).or_default() += allowed;
+                }
+                if sample.process_rows.len() < PROCESS_ROWS_MAX {
+                    sample.process_rows.push(process);
                 }
             }
             after = page.next;

@@ -155,7 +155,7 @@ fn forward(_: &tokio::process::Child) {}
 
 /// Waits for Ctrl-C or for the signal of a supervisor.
 #[cfg(unix)]
-pub(super) async fn asked_to_end() {
+pub(crate) async fn asked_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
         signal(SignalKind::interrupt()),
@@ -172,6 +172,6 @@ pub(super) async fn asked_to_end() {
 }
 
 #[cfg(not(unix))]
-pub(super) async fn asked_to_end() {
+pub(crate) async fn asked_to_end() {
     let _ = tokio::signal::ctrl_c().await;
 }

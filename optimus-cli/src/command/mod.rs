@@ -29,8 +29,13 @@ mod task_log;
 mod task_row;
 mod task_show;
 mod task_submit;
+pub(crate) mod top;
 pub(crate) mod worker;
 
+pub(crate) use self::{
+    dev::asked_to_end,
+    process::{mode as process_mode, percent},
+};
 use crate::{
     arguments::{Command, Global},
     failure::{Exit, Failure},
@@ -45,6 +50,7 @@ pub(crate) async fn run(command: Command, global: &Global, out: &Out) -> Result<
         Command::Dev(command) => return Box::pin(dev::run(command, global, out)).await,
         Command::Completions(command) => return completions::run(&command),
         Command::Man(command) => return man::run(&command, out),
+        Command::Top(ref command) => top::check(command, global)?,
         _ => {}
     }
     let session = Session::open(global, out).await?;
@@ -72,6 +78,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Search(command) => search::run(command, session).await,
         Command::Doctor(command) => doctor::run(&command, session).await,
         Command::Exporter(command) => exporter::run(command, session).await,
+        Command::Top(command) => top::run(command, session).await,
         Command::Console(command) => console::run(command, session).await,
         Command::Dev(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }

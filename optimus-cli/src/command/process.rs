@@ -72,12 +72,12 @@ impl Row for ProcessRow {
 }
 
 /// Returns how much of one core that is.
-fn percent(cores: f64) -> String {
+pub(crate) fn percent(cores: f64) -> String {
     format!("{:.0} %", 100.0 * cores)
 }
 
 /// Says what an operator has asked of the process.
-fn mode(process: &ProcessDetails) -> &'static str {
+pub(crate) fn mode(process: &ProcessDetails) -> &'static str {
     match process.doing.slots {
         0 => "quiet",
         slots if slots < process.about.concurrency => "fewer slots",

@@ -59,6 +59,10 @@ impl Out {
         }
     }
 
+    pub(crate) fn has_colors(&self) -> bool {
+        self.has_colors
+    }
+
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }

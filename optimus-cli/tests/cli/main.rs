@@ -15,3 +15,4 @@ mod scrub;
 mod stage;
 mod statistics;
 mod submits;
+mod top;

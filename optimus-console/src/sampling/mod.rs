@@ -13,13 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{Client, Error, FingerprintRow, Fingerprints, Inspector, QueueName};
+use optimus_core::{
+    Client, Dying, Error, Failures, FingerprintRow, Fingerprints, Inspector, QueueName,
+};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, broadcast};
 
 use self::past::Past;
 pub(crate) use self::snapshot::Snapshot;
 use crate::{
-    failures::{Dying, Failures},
     problem::Problem,
     shared::{App, Shared},
 };

@@ -6,11 +6,10 @@ use std::{
     time::Instant,
 };
 
-use optimus_core::{FingerprintRow, Operation, QueueName};
+use optimus_core::{Dying, FingerprintRow, Operation, QueueName};
 
 use crate::{
     access::{Identity, Patterns, Payloads},
-    failures::Dying,
     view::{
         Counts, FailureRow, Features, OperationRow, Overview, Point, QueueRow, Rates, RedisState,
         Slots, is_seen,

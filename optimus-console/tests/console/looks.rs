@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus::Client;
+use optimus::{Client, Gate, Limit};
 use optimus_console::{Console, ConsoleListener};
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
@@ -313,4 +313,21 @@ async fn lanes_limits_schedules_and_the_server_are_shown() {
     assert!(redis["facts"].to_string().contains("maxmemory-policy"), "{redis}");
     assert!(!redis["checks"].as_array().unwrap().is_empty());
     served.browser.get("/api/v1/dispensers?name=a%2Fb").await.fails(400, "invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_limits_ends_with_the_queue_that_fills_it() {
+    let stage = Stage::new().await;
+    for queue in ["a", "b", "c"] {
+        stage.client.submit(call("x").queue(queue)).await.unwrap();
+        for number in 0..30 {
+            let gate = stage.client.gate(queue, Gate::Named(format!("limit-{number}")));
+            gate.set(Limit::new().max_working(8)).await.unwrap();
+        }
+    }
+    let served = stage.open();
+    let first = served.browser.look("limits").await;
+    assert_eq!((rows(&first).len(), &first["next"]), (60, &json!("b")));
+    let second = served.browser.look("limits?after=b").await;
+    assert_eq!((rows(&second).len(), &second["next"]), (30, &Value::Null));
 }

@@ -15,3 +15,4 @@ mod operations;
 mod redaction;
 mod requests;
 mod stage;
+mod statistics;

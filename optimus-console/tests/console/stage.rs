@@ -43,7 +43,7 @@ pub(crate) async fn send_mail(
     }
 }
 
-pub(crate) fn call(how: &str) -> Call<impl optimus::Task<Output = optimus::Value>> {
+pub(crate) fn call(how: &str) -> Call<impl optimus::Task<Output = optimus::Value> + use<>> {
     send_mail(how.to_owned(), optimus::Value::Null)
 }
 

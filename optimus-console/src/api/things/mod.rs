@@ -17,10 +17,17 @@ pub(crate) use self::{
         schedules,
     },
 };
-use crate::{problem::Problem, seat::Seat, view::QueueRow};
+use crate::{
+    api::page::Page,
+    problem::Problem,
+    seat::Seat,
+    view::{QueueRow, ThingRow},
+};
 
 /// In how many queues one page looks.
 const QUEUES_A_PAGE: usize = 50;
+/// A page ends behind the queue with which it has so many rows.
+const ROWS_A_PAGE: usize = 50;
 /// How many rows of one queue are listed.
 const ROWS_A_QUEUE: usize = 100;
 
@@ -29,7 +36,8 @@ const ROWS_A_QUEUE: usize = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ThingsOf {
-    /// Those of this queue. Without it, those of all queues, 50 queues a page.
+    /// Those of this queue. Without it, those of all queues: a page looks in 50 queues, or in
+    /// fewer if these have 50 rows.
     queue: Option<String>,
     /// The `next` of the page before.
     after: Option<String>,
@@ -53,6 +61,22 @@ async fn queues_of(
     let page: Vec<String> = names.by_ref().take(QUEUES_A_PAGE).collect();
     let next = names.next().and_then(|_| page.last().cloned());
     Ok((page.iter().filter_map(|name| QueueName::new(name).ok()).collect(), next))
+}
+
+/// Returns the rows of the first of these queues, until the page is full, and where the next one
+/// begins.
+async fn rows_of<R: Future<Output = Result<Vec<ThingRow>, Problem>>>(
+    (queues, next): (Vec<QueueName>, Option<String>),
+    read: impl Fn(QueueName) -> R,
+) -> Result<Page<ThingRow>, Problem> {
+    let (mut rows, last) = (Vec::new(), queues.len().saturating_sub(1));
+    for (place, queue) in queues.into_iter().enumerate() {
+        rows.extend(read(queue.clone()).await?);
+        if rows.len() >= ROWS_A_PAGE && place < last {
+            return Ok(Page::new(rows, Some(queue.to_string())));
+        }
+    }
+    Ok(Page::new(rows, next))
 }
 
 /// Returns a time as people and programs read it.

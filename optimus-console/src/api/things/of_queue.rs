@@ -5,7 +5,7 @@ use optimus_core::{
     Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, TaskId,
 };
 
-use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of};
+use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of, rows_of};
 use crate::{
     access::Payloads,
     api::page::{Page, cursor},
@@ -21,13 +21,13 @@ pub(crate) async fn lanes(
     seat: Seat,
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
-    let (queues, next) = queues_of(&seat, &asked, |row| row.counts.blocked > 0).await?;
-    let mut rows = Vec::new();
-    for queue in &queues {
-        let lanes = seat.inspector().lanes(queue, ROWS_A_QUEUE).await?;
-        rows.extend(lanes.iter().map(|lane| lane_row(queue, lane)));
-    }
-    Ok(Json(Page::new(rows, next)))
+    let queues = queues_of(&seat, &asked, |row| row.counts.blocked > 0).await?;
+    let inspector = &seat.inspector();
+    let page = rows_of(queues, |queue| async move {
+        let lanes = inspector.lanes(&queue, ROWS_A_QUEUE).await?;
+        Ok(lanes.iter().map(|lane| lane_row(&queue, lane)).collect())
+    });
+    Ok(Json(page.await?))
 }
 
 fn lane_row(queue: &QueueName, lane: &LaneDetails) -> ThingRow {
@@ -56,13 +56,13 @@ pub(crate) async fn limits(
     seat: Seat,
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
-    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
-    let (payloads, mut rows) = (seat.payloads(), Vec::new());
-    for queue in &queues {
-        let limits = seat.inspector().limits(queue, ROWS_A_QUEUE).await?;
-        rows.extend(limits.iter().map(|limit| limit_row(queue, limit, payloads)));
-    }
-    Ok(Json(Page::new(rows, next)))
+    let queues = queues_of(&seat, &asked, |_| true).await?;
+    let (inspector, payloads) = (&seat.inspector(), seat.payloads());
+    let page = rows_of(queues, |queue| async move {
+        let limits = inspector.limits(&queue, ROWS_A_QUEUE).await?;
+        Ok(limits.iter().map(|limit| limit_row(&queue, limit, payloads)).collect())
+    });
+    Ok(Json(page.await?))
 }
 
 fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> ThingRow {
@@ -101,21 +101,21 @@ pub(crate) async fn groups(
     seat: Seat,
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
-    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
+    let queues = queues_of(&seat, &asked, |_| true).await?;
     if asked.queue.is_some()
-        && let Some(queue) = queues.first()
+        && let Some(queue) = queues.0.first()
     {
         let after = cursor(asked.after.as_deref())?;
         let page = seat.inspector().groups(queue, after.as_ref(), ROWS_A_QUEUE).await?;
         let next = page.next.map(|next| next.to_string());
         return Ok(Json(Page::new(page.rows.iter().map(group_row).collect(), next)));
     }
-    let mut rows = Vec::new();
-    for queue in &queues {
-        let page = seat.inspector().groups(queue, None, ROWS_A_QUEUE).await?;
-        rows.extend(page.rows.iter().map(group_row));
-    }
-    Ok(Json(Page::new(rows, next)))
+    let inspector = &seat.inspector();
+    let page = rows_of(queues, |queue| async move {
+        let page = inspector.groups(&queue, None, ROWS_A_QUEUE).await?;
+        Ok(page.rows.iter().map(group_row).collect())
+    });
+    Ok(Json(page.await?))
 }
 
 fn group_row(group: &GroupDetails) -> ThingRow {
@@ -143,13 +143,13 @@ pub(crate) async fn schedules(
     seat: Seat,
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
-    let (queues, next) = queues_of(&seat, &asked, |_| true).await?;
-    let mut rows = Vec::new();
-    for queue in &queues {
-        let page = seat.app.client.schedules().list(queue, None, ROWS_A_QUEUE).await?;
-        rows.extend(page.rows.iter().map(schedule_row));
-    }
-    Ok(Json(Page::new(rows, next)))
+    let queues = queues_of(&seat, &asked, |_| true).await?;
+    let client = &seat.app.client;
+    let page = rows_of(queues, |queue| async move {
+        let page = client.schedules().list(&queue, None, ROWS_A_QUEUE).await?;
+        Ok(page.rows.iter().map(schedule_row).collect())
+    });
+    Ok(Json(page.await?))
 }
 
 fn schedule_row(found: &ScheduleDetails) -> ThingRow {

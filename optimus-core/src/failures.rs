@@ -7,17 +7,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{Error, Fingerprints, Inspector, QueueName};
+use crate::{
+    Error, fingerprints::Fingerprints, id::QueueName, inspect::Inspector, sampler::Sample,
+};
 
 /// How long what was read is shown, even if more tasks have died.
 const KEPT: Duration = Duration::from_secs(10);
 /// Of how many queues it is kept.
 const QUEUES_MAX: usize = 64;
 
-/// What was read of each queue.
-#[derive(Default)]
-pub(crate) struct Failures(HashMap<QueueName, Kept>);
+/// The causes of deaths in the queues with most dead tasks, for those who look again and again.
+#[derive(Debug, Default)]
+pub struct Failures(HashMap<QueueName, Kept>);
 
+#[derive(Debug)]
 struct Kept {
     at: Instant,
     /// How many have died and are dead. If both are the same, nothing has changed.
@@ -27,17 +30,38 @@ struct Kept {
 
 /// A queue with dead tasks.
 #[derive(Debug, Clone)]
-pub(crate) struct Dying {
-    pub(crate) queue: QueueName,
-    pub(crate) dead: u64,
-    pub(crate) deaths: u64,
+pub struct Dying {
+    /// The queue.
+    pub queue: QueueName,
+    /// How many tasks are dead.
+    pub dead: u64,
+    /// How many tasks have died so far.
+    pub deaths: u64,
+}
+
+impl Dying {
+    /// Returns the queues of a read that have dead tasks.
+    pub fn of(sample: &Sample) -> Vec<Self> {
+        let seen = sample.queues.iter().map(|queue| &queue.seen);
+        let dying = seen.filter(|seen| seen.counts.dead > 0);
+        dying
+            .map(|seen| Self {
+                queue: seen.queue.clone(),
+                dead: seen.counts.dead,
+                deaths: seen.totals.deaths,
+            })
+            .collect()
+    }
 }
 
 impl Failures {
     /// Reads the causes in these queues: in those with most dead tasks, up to `most`. It takes
     /// Redis about 1 µs for each dead task, up to 10,000 a queue, where a task has died since the
     /// last read. Returns how many queues were left out, too.
-    pub(crate) async fn read(
+    ///
+    /// # Errors
+    /// [`Error::is_unavailable`].
+    pub async fn read(
         &mut self,
         inspector: &Inspector,
         mut queues: Vec<Dying>,
