@@ -95,12 +95,8 @@ pub struct HistoryRow {
 }
 
 impl HistoryRow {
-    /// Reads a line; `None` if it is of another day, or not a line.
-    pub(crate) fn read(
-        queue: &QueueName,
-        (state, day): (TaskState, NaiveDate),
-        line: &str,
-    ) -> Option<Self> {
+    /// Reads a line; `None` if it is not one.
+    pub(crate) fn read(queue: &QueueName, state: TaskState, line: &str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
         let mut word = || words.next();
         let id = TaskId::from_stored(queue.clone(), word()?).ok()?;
@@ -109,8 +105,7 @@ impl HistoryRow {
         if state == TaskState::Success {
             let (attempt, took) = (word()?.parse().ok()?, ms(word()?)?);
             let worker = Some(WorkerId::from_stored(word()?));
-            let row = Self { id, task, state, ended, attempt, took, worker, error: None };
-            return (ended.date_naive() == day).then_some(row);
+            return Some(Self { id, task, state, ended, attempt, took, worker, error: None });
         }
         let took = ms(word()?)?;
         let json = line.splitn(5, ' ').nth(4)?;

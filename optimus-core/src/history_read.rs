@@ -140,9 +140,12 @@ impl Reader<'_> {
             lines.iter().rposition(|(_, line)| mark_of(line).is_some_and(|mark| mark == after))
         });
         for (entry, line) in lines.into_iter().skip(read.map_or(0, |read| read + 1)) {
-            let Some(row) = HistoryRow::read(self.queue, (state, self.filter.day), line) else {
+            let Some(row) = HistoryRow::read(self.queue, state, line) else { continue };
+            // The last successes are of any day. One in the list of a day may have ended on the
+            // next one, if the clock was set back since then: no other list has it.
+            if entry == end && row.ended.date_naive() != self.filter.day {
                 continue;
-            };
+            }
             page.scanned += 1;
             if self.filter.task.as_ref().is_none_or(|task| *task == row.task) {
                 page.rows.push(row);
@@ -162,4 +165,32 @@ impl Reader<'_> {
 fn mark_of(line: &str) -> Option<(String, u64)> {
     let mut words = line.split(' ');
     Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{id::TaskId, platform::instant};
+
+    #[test]
+    fn a_day_has_all_lines_of_its_list_and_those_of_the_last_successes_that_ended_on_it() {
+        let queue = QueueName::new("mail").unwrap();
+        let line = |ms: u64| format!("{} {ms} send 1 5 w", TaskId::new(queue.clone()).stored());
+        let today = 1_700_000_000_000;
+        let tomorrow = today + DAY_MS;
+        let part = HistoryPart {
+            first: 3,
+            // The clock was set back after the second one had ended.
+            entries: vec![format!("{}\n{}", line(today), line(tomorrow))],
+            following: 0,
+            recent: vec![line(tomorrow), line(today), line(today - DAY_MS)],
+        };
+        let filter = HistoryFilter::day(instant(today).date_naive());
+        let reader = Reader { queue: &queue, filter: &filter, limit: 9 };
+        let mut page = HistoryPage::default();
+        let next = reader.take(&mut page, Place::first(TaskState::Success), &part);
+        assert!(matches!(next, Next::End(TaskState::Success)));
+        let ended = page.rows.iter().map(|row| row.ended.timestamp_millis().unsigned_abs());
+        assert_eq!(ended.collect::<Vec<_>>(), [today, tomorrow, today]);
+    }
 }

@@ -48,6 +48,7 @@ struct Manager {
     mariadb: &'static str,
     redis: &'static str,
     chromium: &'static str,
+    prometheus: &'static str,
     faketime: &'static str,
     pip: &'static str,
     as_root: bool,
@@ -61,6 +62,7 @@ const MANAGERS: [Manager; 4] = [
         mariadb: "mariadb-server-core mariadb-client-core",
         redis: "redis-server",
         chromium: "chromium",
+        prometheus: "prometheus",
         faketime: APT_FAKETIME,
         pip: APT_PIP,
         as_root: true,
@@ -72,6 +74,7 @@ const MANAGERS: [Manager; 4] = [
         mariadb: "mariadb-server",
         redis: "redis",
         chromium: "chromium",
+        prometheus: "golang-github-prometheus",
         faketime: "dnf install -y libfaketime",
         pip: "dnf install -y python3-pip",
         as_root: true,
@@ -83,6 +86,7 @@ const MANAGERS: [Manager; 4] = [
         mariadb: "mariadb",
         redis: "redis",
         chromium: "chromium",
+        prometheus: "prometheus",
         faketime: "apk add libfaketime",
         pip: "apk add py3-pip",
         as_root: true,
@@ -94,6 +98,7 @@ const MANAGERS: [Manager; 4] = [
         mariadb: "mariadb",
         redis: "redis",
         chromium: "chromium",
+        prometheus: "prometheus",
         faketime: "brew install libfaketime",
         pip: "brew install python",
         as_root: false,
@@ -134,6 +139,15 @@ pub(crate) fn mariadb() -> anyhow::Result<()> {
 /// The same as for [`redis_server`].
 pub(crate) fn chromium() -> anyhow::Result<()> {
     install("Chromium", |manager| (manager.server, manager.chromium))
+}
+
+/// Installs Prometheus with `promtool`. No service of it runs.
+///
+/// # Errors
+///
+/// The same as for [`redis_server`].
+pub(crate) fn prometheus() -> anyhow::Result<()> {
+    install("Prometheus", |manager| (manager.server, manager.prometheus))
 }
 
 /// Installs libfaketime, which changes the clock of a process.

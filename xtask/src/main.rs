@@ -12,6 +12,7 @@ mod model;
 mod mutants;
 mod node;
 mod older;
+mod prometheus;
 mod redis;
 mod releases;
 mod scale;

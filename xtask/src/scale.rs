@@ -7,9 +7,10 @@ use crate::{Command, redis};
 
 pub(crate) const COMMAND: Command = Command {
     name: "scale",
-    usage: "scale [dependencies|fleet|held|lanes|limits|poison|shares|spinner]",
+    usage: "scale [days|dependencies|fleet|held|lanes|limits|poison|shares|spinner]",
     about: "Test large workers (4,096 slots, 200 queues, 100,000 tasks held, 1,000 \
-            lanes, 20 limits, 100,000 pairs of dependent tasks) and print measurements.",
+            lanes, 20 limits, 100,000 pairs of dependent tasks, months of statistics) and print \
+            measurements.",
     run: |args| scale(&args).map(|()| true),
 };
 

@@ -16,7 +16,7 @@ use crate::check::check;
 use crate::releases::{RELEASES, Release};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{Command, bench, console, databases, redis, refuse, soak};
+use crate::{Command, bench, console, databases, prometheus, redis, refuse, soak};
 
 pub(crate) const COMMAND: Command = Command {
     name: "test",
@@ -52,6 +52,10 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
         Ok(())
     });
     steps.run("databases", databases::find_or_install);
+    steps.run("prometheus", || {
+        prometheus::find_or_install();
+        Ok(())
+    });
     if !fast {
         check(&mut steps);
         steps.run("console", || console::check(console::Extent::Short));

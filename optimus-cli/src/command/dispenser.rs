@@ -21,6 +21,8 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DispenserCommand {
+    /// List the dispensers to which a program has added items.
+    List,
     /// Show the counts of a dispenser.
     Show {
         name: String,
@@ -80,6 +82,19 @@ pub(crate) struct Times {
     /// How long an assignee may keep an item, as your programs set it.
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "1h")]
     hold_max: Duration,
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    dispenser: String,
+}
+
+impl Row for Named {
+    const COLUMNS: &'static [Column] = &[Column::text("DISPENSER")];
+
+    fn cells(&self, _: DateTime<Utc>) -> Vec<Cell> {
+        vec![Cell::new(&self.dispenser)]
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -155,6 +170,12 @@ pub(crate) async fn run(command: DispenserCommand, session: &Session<'_>) -> Res
         session.client.dispenser(name).hold(times.hold).hold_max(times.hold_max)
     };
     match command {
+        DispenserCommand::List => {
+            let names = session.client.dispenser_names().await?;
+            let rows: Vec<_> = names.into_iter().map(|dispenser| Named { dispenser }).collect();
+            out.rows(&rows, now, "There is no dispenser.")?;
+            Ok(Exit::Done)
+        }
         DispenserCommand::Show { name, times } => show(session, name, times).await,
         DispenserCommand::Open { name, rows, times } => {
             let row = |row: OpenRow| OpenItem {

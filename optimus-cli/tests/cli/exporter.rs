@@ -20,13 +20,13 @@ use crate::{
 
 const SOON: Duration = Duration::from_secs(20);
 
-struct Exporter {
+pub(crate) struct Exporter {
     program: Proc,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Exporter {
-    async fn start(url: &str, namespace: &str, line: &[&str]) -> Self {
+    pub(crate) async fn start(url: &str, namespace: &str, line: &[&str]) -> Self {
         let program = Proc::program(env!("CARGO_BIN_EXE_optimus"));
         let program = program.env("OPTIMUS_URL", url).env("OPTIMUS_NAMESPACE", namespace);
         let program = ["exporter", "--json", "--listen", "127.0.0.1:0"]

@@ -11,6 +11,7 @@ mod hostile;
 mod kit;
 mod operations;
 mod outputs;
+mod prometheus;
 mod scrub;
 mod stage;
 mod statistics;

@@ -150,6 +150,7 @@ async fn what_belongs_to_queues_is_listed_and_shown() {
             ("limit_list", &["limit", "list"]),
             ("schedule_list", &["schedule", "list"]),
             ("schedule_show", &["schedule", "show", "digest"]),
+            ("dispenser_list", &["dispenser", "list"]),
             ("dispenser_show", &["dispenser", "show", "review"]),
             ("dispenser_open", &["dispenser", "open", "review"]),
             ("dispenser_assigned", &["dispenser", "assigned", "review"]),

@@ -26,6 +26,8 @@ impl FeatureSearch {
             self.found.shards |= names.is_ok_and(|names| !names.is_empty());
             let names = client.sources().await;
             self.found.sources |= names.is_ok_and(|names| !names.is_empty());
+            let names = client.dispenser_names().await;
+            self.found.dispensers |= names.is_ok_and(|names| !names.is_empty());
         }
         self.reads += 1;
         // Each queue comes again once all others were looked at.

@@ -5,6 +5,7 @@ mod access;
 mod acts;
 mod assets;
 mod audit;
+mod chromium;
 mod client;
 mod cost;
 mod events;

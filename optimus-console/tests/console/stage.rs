@@ -109,9 +109,19 @@ impl Stage {
         Served::of(self.console().auth(Auth::Token(secrets())))
     }
 
+    pub(crate) fn url(&self) -> &str {
+        self.redis.url()
+    }
+
+    /// Returns a worker without sharded functions and sources.
     pub(crate) fn worker(&self) -> Worker {
         let builder = Worker::builder(self.redis.url()).namespace(&self.namespace);
-        builder.concurrency(4).build().expect("the worker has tasks")
+        builder
+            .concurrency(4)
+            .only_named_tasks()
+            .task(send_mail)
+            .build()
+            .expect("the worker has tasks")
     }
 
     /// Submits tasks, lets a worker end them or put them aside, and returns their ids.

@@ -118,7 +118,8 @@
 //! | `carried` | zset | those under way, by the ms when the lease of who carries them is over |
 //! | `operation:<id>` | hash | what an operation is about, its state, and how far it has come |
 //!
-//! In addition to the queues, `<namespace>:queues` is the set of their names.
+//! In addition to the queues, `<namespace>:queues` is the set of their names, and of the slots of
+//! rosters and dispensers.
 
 use crate::id::{QueueName, TaskId, WorkerId};
 

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 
-use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter};
+use super::{Client, CompletionListeners, Confirmer, Inner, Readahead, Submitter, ToldDispensers};
 use crate::{
     BoxError, Credentials, Durability, Error,
     broker::{Broker, Endpoint, SizeLimit},
@@ -183,7 +183,15 @@ impl ClientBuilder {
         let completion_listeners = CompletionListeners::new(broker.clone());
         let payload_limit = broker.size_limit(self.payload_limit).await?;
         let readahead = Readahead::new();
-        let inner = Inner { broker, submitter, completion_listeners, readahead, payload_limit };
+        let told_dispensers = ToldDispensers::default();
+        let inner = Inner {
+            broker,
+            submitter,
+            completion_listeners,
+            readahead,
+            payload_limit,
+            told_dispensers,
+        };
         Ok(Client(Arc::new(inner), self.layers))
     }
 
@@ -193,7 +201,15 @@ impl ClientBuilder {
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
         let (completion_listeners, readahead) =
             (CompletionListeners::new(broker.clone()), Readahead::new());
-        let inner = Inner { broker, submitter, completion_listeners, readahead, payload_limit };
+        let told_dispensers = ToldDispensers::default();
+        let inner = Inner {
+            broker,
+            submitter,
+            completion_listeners,
+            readahead,
+            payload_limit,
+            told_dispensers,
+        };
         Client(Arc::new(inner), Layers::default())
     }
 

@@ -35,7 +35,7 @@ const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// times, because each call applies its own.
 #[derive(Clone)]
 pub struct Dispenser {
-    client: Client,
+    pub(super) client: Client,
     name: String,
     times: HoldTimes,
     pub(super) once: Option<String>,
@@ -136,6 +136,7 @@ impl Dispenser {
             let added = self.broker().dispenser_add(&slot, self.request(&name), page).await;
             sum = sum.and(added.map_err(|problem| self.failed("add", problem))?);
         }
+        self.client.tell_dispenser(&slot).await;
         Ok(sum)
     }
 

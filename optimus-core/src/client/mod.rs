@@ -11,6 +11,7 @@ mod confirmer;
 mod deferral;
 mod delivery;
 mod dispenser;
+mod dispenser_names;
 mod flow_handle;
 mod forget_queue;
 mod gate_handle;
@@ -80,9 +81,9 @@ pub use self::{
     task_handle::TaskHandle,
 };
 use self::{
-    completion_listener::CompletionListeners, confirmer::Confirmer, readahead::Readahead,
-    siblings::Grouping, submit_all::Bulk, submit_batches::Answer, submit_layers::Passage,
-    submitter::Submitter, task_handle::Origin,
+    completion_listener::CompletionListeners, confirmer::Confirmer,
+    dispenser_names::ToldDispensers, readahead::Readahead, siblings::Grouping, submit_all::Bulk,
+    submit_batches::Answer, submit_layers::Passage, submitter::Submitter, task_handle::Origin,
 };
 use crate::{
     Error,
@@ -116,6 +117,7 @@ struct Inner {
     completion_listeners: CompletionListeners,
     readahead: Readahead,
     payload_limit: SizeLimit,
+    told_dispensers: ToldDispensers,
 }
 
 static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);

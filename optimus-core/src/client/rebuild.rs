@@ -85,6 +85,7 @@ impl Rebuild {
             let added = desk.broker().dispenser_rebuild_page(&slot, request, &self.id, page).await;
             sum = sum.and(added.map_err(|problem| desk.failed("rebuild", problem))?);
         }
+        desk.client.tell_dispenser(&slot).await;
         Ok(sum)
     }
 

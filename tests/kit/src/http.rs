@@ -46,6 +46,24 @@ pub fn http_get(address: SocketAddr, request: &str) -> io::Result<HttpAnswer> {
         let (name, value) = line.split_once(": ")?;
         Some((name.to_lowercase(), value.to_owned()))
     };
-    let headers = lines.filter_map(pair).collect();
-    Ok(HttpAnswer { status: status.ok_or_else(strange)?, headers, body: body.to_owned() })
+    let (status, headers) = (status.ok_or_else(strange)?, lines.filter_map(pair).collect());
+    let mut answer = HttpAnswer { status, headers, body: body.to_owned() };
+    if answer.header("transfer-encoding") == "chunked" {
+        answer.body = joined(body).ok_or_else(strange)?;
+    }
+    Ok(answer)
+}
+
+/// Joins the chunks of a body.
+fn joined(mut body: &str) -> Option<String> {
+    let mut all = String::new();
+    loop {
+        let (length, rest) = body.split_once("\r\n")?;
+        let length = usize::from_str_radix(length, 16).ok()?;
+        if length == 0 {
+            return Some(all);
+        }
+        all.push_str(rest.get(..length)?);
+        body = rest.get(length..)?.strip_prefix("\r\n")?;
+    }
 }

@@ -8,10 +8,10 @@
 //! polling can detect, [`EachEvent`] reads the log, and [`Proc`] runs a program. A [`ChildGuard`]
 //! process, such as a server or a program, dies with the test. Reads of a [`hanging_file`] hang. A
 //! [`FaultProxy`] stands between a client and a server and causes network faults. A
-//! [`PostgresServer`] and a [`MariaDbServer`] are private databases. A [`TlsServer`]
-//! speaks TLS, with certificates of an [`Authority`]. [`history`] is the record of a long run, and
-//! its checker. [`exposition`] reads metrics, and [`http_get`] gets them. A [`Mutant`] is a
-//! deliberate bug that tests must notice. [`ZONES`] are time zones.
+//! [`PostgresServer`] and a [`MariaDbServer`] are private databases, and a [`PrometheusServer`]
+//! scrapes metrics. A [`TlsServer`] speaks TLS, with certificates of an [`Authority`]. [`history`]
+//! is the record of a long run, and its checker. [`exposition`] reads metrics, and [`http_get`]
+//! gets them. A [`Mutant`] is a deliberate bug that tests must notice. [`ZONES`] are time zones.
 
 #[cfg(feature = "soak")]
 mod disk;
@@ -28,6 +28,7 @@ mod mutant;
 mod namespace;
 mod ping;
 mod pipe;
+mod prometheus;
 mod server;
 mod shared;
 mod sql_server;
@@ -62,6 +63,7 @@ pub use launch::{RedisServerBuilder, TlsFiles};
 pub use mutant::Mutant;
 pub use namespace::namespace;
 pub use pipe::hanging_file;
+pub use prometheus::{PrometheusServer, find_prometheus, promtool};
 pub use server::RedisServer;
 pub use shared::{SHARED_REDIS_VAR, SharedRedis, shared_redis};
 pub use sql_server::{MariaDbServer, PostgresServer, find_mariadb, find_postgres};

@@ -44,6 +44,7 @@ const HELPER: Setup = Setup {
     lease: LEASE,
     serves: ALL,
     sources: Sources::Nothing,
+    keep_ended: None,
 };
 
 /// Removes all faults and waits until no task is left. Complains if tasks remain. Workers that may

@@ -95,6 +95,7 @@ impl Nemesis {
             lease: Duration::from_secs([1, 2, 2, 6][random.usize(..4)]),
             serves: if random.u8(..4) == 0 { some } else { ALL },
             sources: Sources::Nothing,
+            keep_ended: None,
         }
     }
 

@@ -58,6 +58,8 @@ pub enum Kind {
     Shuts,
     /// The handler fails for good.
     Fatal,
+    /// The handler writes a line to the log of its task, and fails for good.
+    Tells,
     /// The handler cancels its task.
     GivesUp,
 }
@@ -148,6 +150,10 @@ impl Task for Work {
                 return run.fail(Retry::after(Duration::from_millis(80)).because("asked to"));
             }
             Kind::Fatal => return run.fail(Fatal::new("asked to give up")),
+            Kind::Tells => {
+                ctx.log("about to give up");
+                return run.fail(Fatal::new("asked to give up"));
+            }
             Kind::GivesUp => {
                 run.write(What::Cancel { task: self.number });
                 return run.fail(Cancel);

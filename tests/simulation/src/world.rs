@@ -1,6 +1,6 @@
 //! A store with all its processes, on one thread and on virtual time: [`World`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::dump::{QueueDump, dump};
 use crate::flow_tasks::{Link, Total};
 use crate::gathered::Gathered;
 use crate::hostile::{Hostile, Unclonable};
@@ -87,6 +88,8 @@ pub struct Setup {
     pub serves: u64,
     /// The schedule or the sharded function in the code of the worker.
     pub sources: Sources,
+    /// How many dead and cancelled tasks the worker keeps, and for how long, if that is set.
+    pub keep_ended: Option<(usize, Duration)>,
 }
 
 impl Setup {
@@ -95,7 +98,8 @@ impl Setup {
     pub fn of(concurrency: usize) -> Self {
         let (poll, grace) = (Duration::from_secs(1), Duration::from_secs(1));
         let sources = Sources::Nothing;
-        Self { concurrency, poll, grace, knows_all: true, lease: LEASE, serves: ALL, sources }
+        let (lease, serves, keep_ended) = (LEASE, ALL, None);
+        Self { concurrency, poll, grace, knows_all: true, lease, serves, sources, keep_ended }
     }
 }
 
@@ -128,6 +132,11 @@ impl World {
         let name = WORLDS.fetch_add(1, Ordering::Relaxed);
         let (processes, queues) = (AtomicU32::new(1), Queues::default());
         Self { network, queues, name, processes, stops: Mutex::default() }
+    }
+
+    /// Returns the keys of each queue that has keys, by the queue's name.
+    pub fn dump(&self) -> BTreeMap<String, QueueDump> {
+        dump(&self.network.store)
     }
 
     /// Returns the number of a new process.
@@ -229,6 +238,9 @@ impl World {
                     .data(desk);
                 if setup.knows_all {
                     builder = builder.task_type::<Rare>();
+                }
+                if let Some((tasks, age)) = setup.keep_ended {
+                    builder = builder.keep_ended(tasks, age);
                 }
                 builder = setup.sources.add_to(builder);
                 let asked = async {

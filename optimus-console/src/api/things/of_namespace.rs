@@ -108,11 +108,14 @@ fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DispensersOf {
-    /// The names, with commas between them. Redis has no list of all dispensers.
+    /// The names, with commas between them. Without it, all to which a program has added items, 100
+    /// a page.
     name: Option<String>,
+    /// The `next` of the page before.
+    after: Option<String>,
 }
 
-/// Shows dispensers that are named.
+/// Lists dispensers.
 #[utoipa::path(get, path = "/api/v1/dispensers", tag = "things", params(DispensersOf), responses(
     (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
 pub(crate) async fn dispensers(
@@ -120,14 +123,36 @@ pub(crate) async fn dispensers(
     Asked(asked): Asked<DispensersOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     seat.sees_all("dispensers")?;
-    let names = asked.name.unwrap_or_default();
-    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let mut rows = Vec::new();
-    for name in names.take(NAMES_MAX) {
-        let found = seat.app.client.dispenser(name).peek().await?;
-        rows.push(dispenser_row(name, &found));
+    let wanted: Vec<String> = match &asked.name {
+        Some(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
+        None => seat.app.client.dispenser_names().await?,
+    };
+    let after = asked.after.as_deref().unwrap_or_default();
+    let is_next = |name: &String| asked.name.is_some() || name.as_str() > after;
+    let mut names = wanted.into_iter().filter(|name| !name.is_empty()).filter(is_next);
+    let mut rows: Vec<ThingRow> = Vec::new();
+    for name in names.by_ref().take(NAMES_MAX) {
+        match seat.app.client.dispenser(&name).peek().await {
+            Ok(found) => rows.push(dispenser_row(&name, &found)),
+            Err(problem) if asked.name.is_some() => return Err(problem.into()),
+            // One that can't be read hides no other.
+            Err(problem) => rows.push(unreadable(&name, &problem.to_string())),
+        }
     }
-    Ok(Json(Page::new(rows, None)))
+    let has_more = asked.name.is_none() && names.next().is_some();
+    let next = rows.last().filter(|_| has_more).map(|row| row.name.clone());
+    Ok(Json(Page::new(rows, next)))
+}
+
+fn unreadable(name: &str, problem: &str) -> ThingRow {
+    ThingRow {
+        title: name.to_owned(),
+        name: name.to_owned(),
+        queue: None,
+        state: format!("can't be read: {problem}"),
+        facts: Vec::new(),
+        acts: Vec::new(),
+    }
 }
 
 fn dispenser_row(name: &str, found: &DispenserDetails) -> ThingRow {

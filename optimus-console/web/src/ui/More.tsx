@@ -14,6 +14,12 @@ function isSearch<Row>({ rows, scanned }: Pages<Row>): boolean {
   return scanned !== undefined && scanned > (rows?.length ?? 0);
 }
 
+const SINGULAR: Record<string, string> = { entries: "entry", processes: "process" };
+
+function counted(rows: number, noun: string): string {
+  return `${whole(rows)} ${rows === 1 ? (SINGULAR[noun] ?? noun.replace(/s$/, "")) : noun}`;
+}
+
 function shown<Row>({ of, noun }: Props<Row>): string {
   const rows = of.rows?.length ?? 0;
   if (isSearch(of) && of.scanned !== undefined) {
@@ -21,8 +27,8 @@ function shown<Row>({ of, noun }: Props<Row>): string {
     return `${whole(rows)} found, scanned ${whole(of.scanned)}${total}`;
   }
   return of.total === undefined
-    ? `${whole(rows)} ${noun}`
-    : `${whole(rows)} of ${whole(of.total)} ${noun}`;
+    ? counted(rows, noun)
+    : `${whole(rows)} of ${counted(of.total, noun)}`;
 }
 
 export function More<Row>(props: Props<Row>) {

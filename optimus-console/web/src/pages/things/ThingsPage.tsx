@@ -17,18 +17,18 @@ import { QueueLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 
 const ABOUT: Record<Feature, string> = {
-  lanes: "The tasks of a lane run one after the other.",
+  lanes: "The tasks of a lane run in their order, as many at a time as it is wide.",
   limits: "How many tasks may run, or start, at a time.",
   schedules: "What submits tasks at times.",
-  groups: "Tasks that end together.",
-  shards: "The Redis servers that share the queues.",
-  sources: "Where tasks come from besides submits.",
-  dispensers: "Queues that another program fills and drains.",
+  groups: "Tasks that were submitted together, and are awaited as one.",
+  shards: "Functions whose work is divided among workers: each shard has one.",
+  sources: "Tables whose rows become tasks.",
+  dispensers: "Pools of items that people or programs take, and give back or finish.",
 };
 
 type Ask = (act: string, row: ThingRow) => void;
 
-/** `run_now` as `Run now`. */
+/** `run_now` as `Run now`, for acts and columns. */
 export function verb(act: string): string {
   const text = act.replaceAll("_", " ").slice(0, 40);
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -56,7 +56,7 @@ function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
     { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
     ...names.map((name, index) => ({
       name: `fact ${name}`,
-      head: name.slice(0, 60),
+      head: verb(name),
       wide: index > 1,
       cell: (row: ThingRow) => <Text value={of(row, name)} max={120} />,
     })),
