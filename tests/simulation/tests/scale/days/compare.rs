@@ -181,12 +181,12 @@ impl Compare<'_> {
     }
 }
 
-/// Returns how many of the first the second lacks.
-fn lacking(these: &BTreeMap<String, u64>, those: &BTreeMap<String, u64>) -> u64 {
+/// Returns how many of the wanted are not present.
+fn lacking(wanted: &BTreeMap<String, u64>, present: &BTreeMap<String, u64>) -> u64 {
     let lacks = |(id, count): (&String, &u64)| {
-        count.saturating_sub(those.get(id).copied().unwrap_or_default())
+        count.saturating_sub(present.get(id).copied().unwrap_or_default())
     };
-    these.iter().map(lacks).sum()
+    wanted.iter().map(lacks).sum()
 }
 
 fn count(stats: &TaskStats, way: Way) -> u64 {

@@ -159,10 +159,9 @@ impl Harms {
             let way = match (end.how, known.kind) {
                 (How::Ok, _) => Way::Success,
                 (How::Failed, Kind::Fatal | Kind::Tells) => Way::Death,
-                (How::Failed, Kind::GivesUp) => Way::Cancel,
+                (How::Failed, Kind::GivesUp) | (How::Stopped, Kind::Hangs) => Way::Cancel,
                 (How::Failed, Kind::Snoozes) => Way::Snooze,
                 (How::Failed, _) => Way::Retry,
-                (How::Stopped, Kind::Hangs) => Way::Cancel,
                 (How::Stopped, _) => continue,
             };
             let is_end = matches!(way, Way::Success | Way::Death | Way::Cancel);
