@@ -7,6 +7,7 @@ mod faults;
 mod flows;
 mod frozen;
 mod guards;
+mod hunt;
 mod in_memory;
 mod namespaces;
 mod once;
