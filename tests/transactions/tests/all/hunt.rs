@@ -395,3 +395,41 @@ async fn a_handler_that_is_dropped_as_its_transaction_begins_loses_no_write_on_s
     let setup = Setup::<Sqlite>::start().await;
     a_handler_that_is_dropped_as_its_transaction_begins_loses_no_write(setup).await;
 }
+
+/// Futures that are dropped at each of their waits leave nothing open, and nothing half.
+async fn futures_that_are_dropped_leave_nothing_half<DB: TestDb>(setup: Setup<DB>) {
+    setup.sql("CREATE TABLE orders (n bigint NOT NULL)").await;
+    setup.sql("CREATE TABLE plain (n bigint NOT NULL)").await;
+    let pool = &setup.pool;
+    let client = setup.client.clone();
+    for round in 0..10 {
+        for times in 0..60 {
+            let body = async |mut tx: optimus_sql::Tx<DB>| {
+                DB::run_plain(&mut tx, "INSERT INTO orders VALUES (1)").await?;
+                note(1, times).perform_in_tx(&mut tx).await?;
+                DB::run_plain(&mut tx, "INSERT INTO orders VALUES (1)").await?;
+                note(1, times).perform_async().await?;
+                Ok::<_, optimus_core::BoxError>(7)
+            };
+            drop(polled(client.scope(optimus_sql::transaction(pool, body)), times).await);
+            let ctx = crate::once::attempt(&crate::once::task(), 1 + u64::from(times));
+            drop(polled(client.scope(optimus_sql::Once::once(&ctx, pool, body)), times).await);
+            // What comes next on the pool is committed by itself.
+            timeout(WAIT, setup.sql("INSERT INTO plain VALUES (1)")).await.expect("no lock");
+        }
+        let other = DB::connect(&setup.database).await;
+        let count = async |sql| timeout(WAIT, DB::number(&other, sql)).await.expect("no lock");
+        let orders = count("SELECT COUNT(*) FROM orders").await;
+        let calls = count("SELECT COUNT(*) FROM optimus_outbox").await;
+        let plain = count("SELECT COUNT(*) FROM plain").await;
+        println!("{round}: {orders} orders, {calls} calls, {plain} plain writes");
+        assert_eq!(orders, calls);
+        assert_eq!(plain, 60 * (round + 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "proves: a connection goes back to its pool within a transaction"]
+async fn futures_that_are_dropped_leave_nothing_half_on_postgres() {
+    futures_that_are_dropped_leave_nothing_half(Setup::<Postgres>::start().await).await;
+}
