@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 use sqlx::Pool;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     Error, OutboxDb,
@@ -23,6 +23,12 @@ use crate::{
 
 /// How long a relay leaves a batch to the one that has noted it.
 const STANDBY: Duration = Duration::from_millis(250);
+
+/// The time between two transactions of a relay that keeps up. Calls that are committed meanwhile
+/// go together: otherwise each would cost the database a transaction of the relay.
+const SPACING: Duration = Duration::from_millis(4);
+/// A relay with a batch of so many calls does not keep up, so it does not wait.
+const BACKLOG: usize = 256;
 
 /// What a turn has done.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,12 +56,14 @@ pub(crate) struct Turner<DB: OutboxDb> {
     floor: Floor,
     /// What another relay has noted, and when this one has seen it first.
     others: Option<(String, u64, Instant)>,
+    /// When the last transaction began.
+    advanced: Option<Instant>,
 }
 
 impl<DB: OutboxDb> Turner<DB> {
     pub(crate) fn new(pool: Pool<DB>, pusher: Pusher) -> Self {
         let (loaded, floor) = (Loaded::new(), Floor::default());
-        Self { pool, pusher, stream: None, mine: None, loaded, floor, others: None }
+        Self { pool, pusher, stream: None, mine: None, loaded, floor, others: None, advanced: None }
     }
 
     pub(crate) fn pusher(&self) -> &Pusher {
@@ -116,6 +124,7 @@ impl<DB: OutboxDb> Turner<DB> {
             return Ok(Turn::Standby);
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
+        gather(self.advanced, &noted).await;
         let has_ended = plan.kept.len() < noted.shares.len();
         let waiting: Vec<&str> = plan.kept.iter().map(|share| share.queue.as_str()).collect();
         if !has_ended && !stream.has_rows(self.floor.seq(), &waiting).await? {
@@ -139,6 +148,7 @@ impl<DB: OutboxDb> Turner<DB> {
             self.floor.reset();
         }
         let client = self.pusher.client().clone();
+        self.advanced = Some(Instant::now());
         let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
         let Advanced::Noted { noted, loaded, newer } = advanced else {
             self.forget();
@@ -190,6 +200,14 @@ impl<DB: OutboxDb> Turner<DB> {
             damaged.extend(calls.bad);
         }
         Ok(if damaged.is_empty() { Read::All } else { Read::Damaged(damaged) })
+    }
+}
+
+/// Waits for calls that go with the next transaction. Those that are noted were sent before.
+async fn gather(advanced: Option<Instant>, noted: &Noted) {
+    let sent: usize = noted.shares.iter().map(|share| share.seqs.len()).sum();
+    if let Some(advanced) = advanced.filter(|_| (1..BACKLOG).contains(&sent)) {
+        sleep_until(advanced + SPACING).await;
     }
 }
 

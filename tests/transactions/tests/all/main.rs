@@ -20,6 +20,7 @@ mod setup;
 mod shards;
 mod shards_killed;
 mod speed;
+mod speed_writers;
 mod storm;
 mod storm_runs;
 mod unreadable;
