@@ -42,6 +42,7 @@ mod stream;
 mod transaction;
 mod turn;
 mod wakeup;
+mod whole;
 
 pub use self::{
     after_commit::{AfterCommit, PerformAfter},

@@ -1,11 +1,6 @@
 //! Submits the calls of the outbox to Redis: [`Relay`].
 
-use std::{
-    mem,
-    panic::{self, AssertUnwindSafe},
-    pin::pin,
-    time::Duration,
-};
+use std::{mem, panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 use futures_util::FutureExt;
 use optimus_core::{Client, Durability, log_event, panic_text};
@@ -26,6 +21,7 @@ use crate::{
     stream::Stream,
     turn::{Turn, Turner},
     wakeup,
+    whole::whole,
 };
 
 /// How long a relay that stops may take for its last turn.
@@ -125,15 +121,7 @@ impl<DB: OutboxDb> Relay<DB> {
     /// Checks that the relay can run.
     pub(crate) async fn prepare(self) -> Result<ReadyRelay<DB>, Error> {
         let Self { pool, client, durability } = self;
-        let look = tokio::spawn(first_look(pool.clone(), client.clone()));
-        let noted = match look.await {
-            Ok(noted) => noted?,
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => panic::resume_unwind(panic),
-                // The runtime shuts down.
-                Err(_) => return Err(sqlx::Error::PoolClosed.into()),
-            },
-        };
+        let noted = whole(first_look(pool.clone(), client.clone())).await?;
         let member = Member::new(&client, &noted.epoch);
         let pusher = Pusher::new(client, durability);
         pusher.broker().try_confirm(durability).await.map_err(optimus_core::Error::from)?;

@@ -3,11 +3,11 @@
 
 mod away;
 mod databases;
+mod dropped;
 mod faults;
 mod flows;
 mod frozen;
 mod guards;
-mod hunt;
 mod in_memory;
 mod namespaces;
 mod once;
