@@ -31,6 +31,7 @@ mod outbox;
 mod outbox_row;
 mod pace;
 mod parked;
+mod patience;
 mod perform_in_tx;
 mod promised;
 mod push;

@@ -17,6 +17,7 @@ use crate::{
     link::cause,
     noted::Noted,
     pace::Pace,
+    patience::Patience,
     push::Pusher,
     stream::Stream,
     turn::{Turn, Turner},
@@ -134,7 +135,8 @@ impl<DB: OutboxDb> Relay<DB> {
 /// is lost with it.
 async fn first_look<DB: OutboxDb>(pool: Pool<DB>, client: Client) -> Result<Noted, Error> {
     let mut read = pin!(async {
-        let mut stream = Stream::open(&pool, client.broker().namespace()).await?;
+        let mut stream =
+            Stream::open(&pool, client.broker().namespace(), Patience::default().limit()).await?;
         stream.has_rows(0, &[]).await?;
         stream.noted().await
     });

@@ -45,12 +45,17 @@ pub(crate) struct StoredRow {
 }
 
 impl<DB: OutboxDb> Stream<DB> {
-    /// Opens a connection, and creates the rows of the stream.
+    /// Opens a connection, and creates the rows of the stream. Each statement is limited to this
+    /// time.
     ///
     /// # Errors
     /// [`Error::OtherNamespace`] if the outbox belongs to another namespace.
-    pub(crate) async fn open(pool: &Pool<DB>, namespace: &str) -> Result<Self, Error> {
-        let mut link = Link::open(pool).await?;
+    pub(crate) async fn open(
+        pool: &Pool<DB>,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let mut link = Link::open(pool, limit).await?;
         // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
         let settings = match DB::DIALECT {

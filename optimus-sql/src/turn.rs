@@ -17,6 +17,7 @@ use crate::{
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
     noted::{Noted, Share},
+    patience::Patience,
     push::{Marks, Pushed, Pusher},
     stream::Stream,
 };
@@ -58,12 +59,23 @@ pub(crate) struct Turner<DB: OutboxDb> {
     others: Option<(String, u64, Instant)>,
     /// When the last transaction began.
     advanced: Option<Instant>,
+    patience: Patience,
 }
 
 impl<DB: OutboxDb> Turner<DB> {
     pub(crate) fn new(pool: Pool<DB>, pusher: Pusher) -> Self {
         let (loaded, floor) = (Loaded::new(), Floor::default());
-        Self { pool, pusher, stream: None, mine: None, loaded, floor, others: None, advanced: None }
+        Self {
+            pool,
+            pusher,
+            stream: None,
+            mine: None,
+            loaded,
+            floor,
+            others: None,
+            advanced: None,
+            patience: Patience::default(),
+        }
     }
 
     pub(crate) fn pusher(&self) -> &Pusher {
@@ -75,16 +87,31 @@ impl<DB: OutboxDb> Turner<DB> {
     pub(crate) async fn turn(&mut self) -> Result<Turn, Error> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => Stream::open(&self.pool, self.pusher.broker().namespace()).await?,
+            None => self.open().await?,
         };
+        let began = Instant::now();
         let turned = self.turn_over(&mut stream).await;
-        if turned.is_ok() {
-            self.stream = Some(stream);
-        } else {
-            // The connection is dropped with its transaction.
-            self.forget();
+        match &turned {
+            Ok(_) => {
+                self.patience.worked(began.elapsed());
+                self.stream = Some(stream);
+            }
+            Err(problem) => {
+                // The connection is dropped with its transaction.
+                self.patience.failed(problem);
+                self.forget();
+            }
         }
         turned
+    }
+
+    async fn open(&mut self) -> Result<Stream<DB>, Error> {
+        let (namespace, limit) = (self.pusher.broker().namespace(), self.patience.limit());
+        let opened = Stream::open(&self.pool, namespace, limit).await;
+        if let Err(problem) = &opened {
+            self.patience.failed(problem);
+        }
+        opened
     }
 
     /// Returns to the start, because what it knows may be wrong.

@@ -9,6 +9,7 @@ mod faults;
 mod flows;
 mod frozen;
 mod guards;
+mod half_open;
 mod in_memory;
 mod namespaces;
 mod once;
