@@ -25,6 +25,7 @@ mod speed;
 mod speed_writers;
 mod storm;
 mod storm_runs;
+mod truncated;
 mod unreadable;
 mod workers;
 mod writers;
