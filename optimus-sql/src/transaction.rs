@@ -25,6 +25,10 @@ use crate::{
 /// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere. Flows of
 /// tasks wait for the commit, too; groups refuse to be submitted here.
 ///
+/// A call of `.perform_async()` is stored at the end of the body, also if it was made inside a
+/// savepoint that is rolled back. In a savepoint, use
+/// [`perform_in_tx`](crate::PerformInTx::perform_in_tx).
+///
 /// A task of the transaction begins after the commit, so a wait for its result in the body is an
 /// error.
 ///

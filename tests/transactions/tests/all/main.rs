@@ -18,6 +18,7 @@ mod once_outputs;
 mod outbox;
 mod raced;
 mod rolled_back;
+mod savepoints;
 mod setup;
 mod shards;
 mod shards_killed;
