@@ -1,7 +1,7 @@
 //! How long a relay waits for a statement of its database: [`Patience`].
 //!
 //! After a failover or behind a router that is gone, a connection may stay open without any answer.
-//! Without a limit a relay would wait for it until TCP gives up, or for ever.
+//! Without a limit a relay would wait for it until TCP gives up, or forever.
 
 use std::{io, time::Duration};
 

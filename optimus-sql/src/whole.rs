@@ -1,9 +1,9 @@
 //! Work on a connection that always runs to its end: [`whole`].
 //!
 //! If a future of sqlx is dropped while a transaction begins, such as by the time limit of a
-//! handler, sqlx does not roll back: the connection returns to its pool within the transaction. What
-//! its next user writes is then part of that transaction, although its statement has succeeded. So
-//! no statement of ours is dropped: it runs in a task of its own.
+//! handler, sqlx does not roll back: the connection returns to its pool within the transaction.
+//! What its next user writes is then part of that transaction, although its statement has
+//! succeeded. So no statement of ours is dropped: it runs in a task of its own.
 
 use std::panic;
 

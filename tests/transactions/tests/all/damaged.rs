@@ -1,5 +1,7 @@
 //! Rows that no program of ours has written: a damaged row is put aside, and holds nothing up.
 
+use std::fmt::Write as _;
+
 use optimus_core::Uuid;
 use optimus_sql::{lag, list_parked};
 use optimus_testkit::eventually;
@@ -14,7 +16,10 @@ use crate::{
 fn row_with(value: &str) -> String {
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     let body = format!("{{}}\n{{\"t\":\"note\",\"l\":\"{value}\"}}\nnull");
-    let hex: String = body.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut hex = String::new();
+    for byte in body.bytes() {
+        write!(hex, "{byte:02x}").unwrap();
+    }
     format!("INSERT INTO optimus_outbox (queue, id, body) VALUES ('default', '{id}', HEX{hex}END)")
 }
 
