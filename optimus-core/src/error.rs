@@ -36,8 +36,8 @@ enum Kind {
     TooLarge { task: String, bytes: usize, limit: SizeLimit },
     #[error("task {task:?}: a layer refused the submit: {why}")]
     Refused { task: String, why: BoxError },
-    #[error("Redis is unavailable: {0}; try again once it can be reached")]
-    Unavailable(String),
+    #[error("{0} is unavailable: {1}; try again once it can be reached")]
+    Unavailable(&'static str, String),
     #[error(
         "the outcome of the submit of {} task(s), first {}, is unknown: {why}; \
          look them up by id before you submit again",
@@ -172,8 +172,8 @@ constructors! {
         Kind::TooLarge { task: task.to_owned(), bytes, limit };
     /// A layer refused the call.
     refused(task: &str, why: BoxError) => Kind::Refused { task: task.to_owned(), why };
-    /// Redis can't be reached; nothing was done.
-    unavailable(why: impl Into<String>) => Kind::Unavailable(why.into());
+    /// Redis, or the database of a service, can't be reached; nothing was done.
+    unavailable(what: &'static str, why: impl Into<String>) => Kind::Unavailable(what, why.into());
     /// The submit was sent and not answered, or it was stored and not confirmed.
     unknown_outcome(ids: Vec<TaskId>, why: String) => Kind::UnknownOutcome { ids, why };
     /// An operator's call was sent and not answered.
@@ -273,8 +273,8 @@ predicates! {
     /// A [`Layer`](crate::Layer) refused the submit, panicked, or did not return in time. Nothing
     /// was done; see [`Error::refusal`].
     is_refused => Kind::Refused { .. },
-    /// Redis can't be reached. Nothing was done; try again later.
-    is_unavailable => Kind::Unavailable(_) | Kind::Closed | Kind::InstalledClosed,
+    /// Redis, or the database of a relay, can't be reached. Nothing was done; try again later.
+    is_unavailable => Kind::Unavailable(..) | Kind::Closed | Kind::InstalledClosed,
     /// The submit may have been done or not, or it was done but not confirmed as
     /// [`Durability`](crate::Durability) requires; see [`Error::task_ids`]. If the error is from an
     /// operator's call, the call may have been done, and is safe to repeat.

@@ -46,6 +46,12 @@ impl Dialect {
         }
     }
 
+    /// Returns how long ago the call of a row was made, in ms. A time that is wrong, which anybody
+    /// may insert, must not overflow: the read would fail, and no call would be submitted.
+    pub(crate) fn age_ms(self) -> String {
+        format!("{} - CASE WHEN at_ms < 0 THEN 0 ELSE at_ms END", self.now_ms())
+    }
+
     /// Returns an insert that does nothing if the key is taken. Columns have no blanks.
     pub(crate) fn insert_new(self, table: &str, columns: &str) -> String {
         let holes = vec!["?"; columns.split(',').count()].join(", ");

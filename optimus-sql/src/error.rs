@@ -1,9 +1,12 @@
 //! The error of this crate: [`Error`].
 
+use std::fmt;
+
 use sqlx::error::DatabaseError;
 
-/// Why something in a database was not done.
-#[derive(Debug, thiserror::Error)]
+/// Why something in a database was not done. `Debug` prints the same text as `Display`, because
+/// `main` prints a returned error with it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The database refused or did not answer. If this is the error of a commit, the transaction
@@ -87,6 +90,12 @@ pub enum Error {
     Output(#[from] serde_json::Error),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// Returns this error as one of a worker that does not start, because this service can't.
     pub(crate) fn into_task_error(self, service: &str) -> optimus_core::Error {
@@ -101,7 +110,7 @@ impl Error {
         let text = format!("{service} can't start: {text}");
         match self {
             Self::Task(problem) => problem,
-            Self::Database(_) => optimus_core::Error::unavailable(text),
+            Self::Database(_) => optimus_core::Error::unavailable("the database", text),
             _ => optimus_core::Error::invalid(text),
         }
     }
@@ -134,5 +143,16 @@ impl From<sqlx::Error> for Error {
             return Self::NoTables(problem);
         }
         Self::Database(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_the_error_prints_what_to_do() {
+        let problem = Error::NoTables(sqlx::Error::RowNotFound);
+        assert!(format!("{problem:?}").contains("run optimus_sql::migrate first"), "{problem:?}");
     }
 }

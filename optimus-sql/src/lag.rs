@@ -26,10 +26,10 @@ pub struct Lag {
 /// # Errors
 /// [`Error::Database`].
 pub async fn lag<DB: OutboxDb>(pool: &Pool<DB>) -> Result<Lag, Error> {
-    let now = DB::DIALECT.now_ms();
+    let age = DB::DIALECT.age_ms();
     let select = Statement::new(format!(
         "SELECT COUNT(*), COUNT(parked_ms), \
-         {now} - MIN(CASE WHEN parked_ms IS NULL THEN at_ms END) FROM optimus_outbox"
+         MAX(CASE WHEN parked_ms IS NULL THEN {age} END) FROM optimus_outbox"
     ));
     let mut connection = pool.acquire().await?;
     let rows = DB::read(&mut connection, select, &[Kind::Int, Kind::Int, Kind::Int]).await?;

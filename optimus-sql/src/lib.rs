@@ -31,6 +31,7 @@ mod outbox;
 mod outbox_row;
 mod pace;
 mod parked;
+mod patience;
 mod perform_in_tx;
 mod promised;
 mod push;
@@ -42,6 +43,7 @@ mod stream;
 mod transaction;
 mod turn;
 mod wakeup;
+mod whole;
 
 pub use self::{
     after_commit::{AfterCommit, PerformAfter},

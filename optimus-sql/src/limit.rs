@@ -3,9 +3,10 @@
 
 use sqlx::{Pool, Transaction};
 
-use crate::{Error, OutboxDb, Tx};
+use crate::{Error, OutboxDb, Tx, whole::whole};
 
-/// Begins a transaction with a mark, which the database ends if it stands still for 60 s.
+/// Begins a transaction with a mark, which the database ends if it stands still for 60 s. The
+/// future must not be dropped while it runs: see [`whole`].
 pub(crate) async fn begin<DB: OutboxDb>(
     pool: &Pool<DB>,
 ) -> Result<Transaction<'static, DB>, Error> {
@@ -42,8 +43,8 @@ pub(crate) async fn roll_back<DB: OutboxDb>(mut tx: Transaction<'static, DB>) ->
     Ok(tx.rollback().await?)
 }
 
-/// Runs a body, and lifts the limit if it fails, because its transaction is only dropped then.
-pub(crate) async fn lift_after<DB, T, E, F, Fut>(tx: Tx<DB>, body: F) -> Result<T, E>
+/// Runs a body, and rolls back if it fails.
+pub(crate) async fn roll_back_after<DB, T, E, F, Fut>(tx: Tx<DB>, body: F) -> Result<T, E>
 where
     DB: OutboxDb,
     F: FnOnce(Tx<DB>) -> Fut,
@@ -52,10 +53,10 @@ where
     let home = tx.home();
     let returned = body(tx).await;
     if returned.is_err()
-        && let Some(mut tx) = home.take()
+        && let Some(tx) = home.take()
     {
         // The connection may be broken, which the error of the body says.
-        lift::<DB>(&mut tx).await.ok();
+        whole(roll_back(tx)).await.ok();
     }
     returned
 }

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use crate::{
     Dialect, Error, OutboxDb,
     database::Row,
+    patience::within,
     statement::{Kind, Statement, Value},
 };
 
@@ -16,8 +17,9 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a relay reaches its database.
 pub(crate) enum Link<DB: OutboxDb> {
-    /// A connection of its own, so it never waits for one of the pool.
-    Own(DB::Connection),
+    /// A connection of its own, so it never waits for one of the pool. Each statement is limited to
+    /// this time.
+    Own(DB::Connection, Duration),
     /// The database is in the memory of a connection of the pool. Without that connection, the
     /// pool would open another, empty database. So the relay takes it for one statement or one
     /// transaction, and not while it waits for Redis.
@@ -25,17 +27,19 @@ pub(crate) enum Link<DB: OutboxDb> {
 }
 
 impl<DB: OutboxDb> Link<DB> {
-    pub(crate) async fn open(pool: &Pool<DB>) -> Result<Self, Error> {
+    pub(crate) async fn open(pool: &Pool<DB>, limit: Duration) -> Result<Self, Error> {
         let mut connection = pool.acquire().await?;
         if is_in_memory::<DB>(&mut connection).await? {
             return Ok(Self::Lent { pool: pool.clone(), tx: None });
         }
-        Ok(Self::Own(connection.detach()))
+        Ok(Self::Own(connection.detach(), limit))
     }
 
     pub(crate) async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
         Ok(match self {
-            Self::Own(connection) => DB::run(connection, statement).await?,
+            Self::Own(connection, limit) => {
+                within::<DB, _>(*limit, DB::run(connection, statement)).await?
+            }
             Self::Lent { tx: Some(tx), .. } => DB::run(tx, statement).await?,
             Self::Lent { pool, tx: None } => {
                 DB::run(&mut *pool.acquire().await?, statement).await?
@@ -49,7 +53,9 @@ impl<DB: OutboxDb> Link<DB> {
         kinds: &'static [Kind],
     ) -> Result<Vec<Row>, Error> {
         Ok(match self {
-            Self::Own(connection) => DB::read(connection, what, kinds).await?,
+            Self::Own(connection, limit) => {
+                within::<DB, _>(*limit, DB::read(connection, what, kinds)).await?
+            }
             Self::Lent { tx: Some(tx), .. } => DB::read(tx, what, kinds).await?,
             Self::Lent { pool, tx: None } => {
                 DB::read(&mut *pool.acquire().await?, what, kinds).await?
@@ -60,7 +66,9 @@ impl<DB: OutboxDb> Link<DB> {
     /// Sets up the session, if it is its own.
     pub(crate) async fn set_up(&mut self, sql: &'static str) -> Result<(), Error> {
         match self {
-            Self::Own(connection) if !sql.is_empty() => Ok(DB::run_plain(connection, sql).await?),
+            Self::Own(connection, limit) if !sql.is_empty() => {
+                Ok(within::<DB, _>(*limit, DB::run_plain(connection, sql)).await?)
+            }
             _ => Ok(()),
         }
     }
@@ -73,7 +81,9 @@ impl<DB: OutboxDb> Link<DB> {
             dialect => dialect.begin(),
         };
         match self {
-            Self::Own(connection) => DB::run_plain(connection, begin).await?,
+            Self::Own(connection, limit) => {
+                within::<DB, _>(*limit, DB::run_plain(connection, begin)).await?;
+            }
             // If it is dropped, it is rolled back before anybody else has the connection.
             Self::Lent { pool, tx } => *tx = Some(pool.begin_with(begin).await?),
         }
@@ -82,8 +92,8 @@ impl<DB: OutboxDb> Link<DB> {
 
     pub(crate) async fn commit(&mut self) -> Result<(), Error> {
         match self {
-            Self::Own(connection) => {
-                end::<DB>(connection, "COMMIT; SET wait_timeout = 60", "COMMIT").await
+            Self::Own(connection, limit) => {
+                end::<DB>(connection, *limit, "COMMIT; SET wait_timeout = 60", "COMMIT").await
             }
             Self::Lent { tx, .. } => match tx.take() {
                 Some(tx) => Ok(tx.commit().await?),
@@ -94,8 +104,8 @@ impl<DB: OutboxDb> Link<DB> {
 
     pub(crate) async fn roll_back(&mut self) -> Result<(), Error> {
         match self {
-            Self::Own(connection) => {
-                end::<DB>(connection, "ROLLBACK; SET wait_timeout = 60", "ROLLBACK").await
+            Self::Own(connection, limit) => {
+                end::<DB>(connection, *limit, "ROLLBACK; SET wait_timeout = 60", "ROLLBACK").await
             }
             Self::Lent { tx, .. } => match tx.take() {
                 Some(tx) => Ok(tx.rollback().await?),
@@ -126,11 +136,12 @@ pub(crate) async fn cause<DB: OutboxDb>(pool: &Pool<DB>, problem: Error) -> Erro
 
 async fn end<DB: OutboxDb>(
     connection: &mut DB::Connection,
+    limit: Duration,
     in_mysql: &'static str,
     elsewhere: &'static str,
 ) -> Result<(), Error> {
     let sql = if DB::DIALECT == Dialect::MySql { in_mysql } else { elsewhere };
-    Ok(DB::run_plain(connection, sql).await?)
+    Ok(within::<DB, _>(limit, DB::run_plain(connection, sql)).await?)
 }
 
 /// Returns whether the database is lost with its connection: in memory, or in a file without a
@@ -156,12 +167,12 @@ mod tests {
     async fn a_link_that_is_dropped_within_its_transaction_gives_the_connection_back() {
         let options = PoolOptions::<Sqlite>::new().max_connections(1);
         let pool = options.connect("sqlite::memory:").await.unwrap();
-        let mut link = Link::open(&pool).await.unwrap();
+        let mut link = Link::open(&pool, LOOK_WITHIN).await.unwrap();
         link.run(Statement::new("CREATE TABLE t (n bigint)")).await.unwrap();
         link.begin().await.unwrap();
         link.run(Statement::new("INSERT INTO t VALUES (1)")).await.unwrap();
         drop(link);
-        let mut link = Link::open(&pool).await.unwrap();
+        let mut link = Link::open(&pool, LOOK_WITHIN).await.unwrap();
         link.run(Statement::new("INSERT INTO t VALUES (2)")).await.unwrap();
         let rows = link.read(Statement::new("SELECT n FROM t"), &[Kind::Int]).await.unwrap();
         assert_eq!(rows.iter().map(|row| row[0].int()).collect::<Vec<_>>(), [2]);

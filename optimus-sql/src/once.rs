@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use optimus_core::{Context, Error as TaskError};
+use optimus_core::{Context, Error as TaskError, Submission};
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{Pool, Transaction};
 
@@ -13,7 +13,8 @@ use crate::{
     limit,
     once_parts::Claim,
     statement::{Kind, Statement, Value},
-    transaction::{check_mark, commit, run},
+    transaction::{check_mark, commit, run, store},
+    whole::whole,
 };
 
 /// What a handler does in a database, for [`Context`].
@@ -121,40 +122,62 @@ where
 {
     let marker = Marker::of(ctx, part)?;
     let claim = Claim::of(ctx, part, pool)?;
-    if DB::DIALECT == Dialect::MySql {
-        ensure_floor(pool, &marker.queue).await?;
-    }
-    let (mut tx, inserted) = begin_with(&marker, pool).await?;
-    if inserted == Inserted::Known {
-        let stored = marker.output::<DB>(&mut tx).await?;
-        limit::roll_back(tx).await?;
-        let stored = stored.ok_or(Error::NoOutput)?;
-        let output = serde_json::from_str(&stored).map_err(Error::from)?;
-        claim.keep();
-        return Ok(output);
-    }
-    let (mut tx, returned) = run(tx, |tx| limit::lift_after(tx, body)).await?;
+    let tx = match whole(begin_with(marker.clone(), pool.clone())).await? {
+        Begun::New(tx) => tx,
+        Begun::Known(stored) => {
+            let stored = stored.ok_or(Error::NoOutput)?;
+            let output = serde_json::from_str(&stored).map_err(Error::from)?;
+            claim.keep();
+            return Ok(output);
+        }
+    };
+    let (tx, returned, calls) = run(tx, |tx| limit::roll_back_after(tx, body)).await?;
     // Nothing borrows the output while this waits: it need not be `Sync`.
     let output = to_json(&returned).map_err(Error::from);
-    let completed = match output {
-        Ok(output) => marker.complete::<DB>(&mut tx, output).await,
-        Err(problem) => Err(problem),
-    };
-    let (mut tx, ()) = limit::keep(tx, completed).await?;
-    limit::lift::<DB>(&mut tx).await?;
-    commit(tx).await?;
+    whole(end(marker, tx, calls, output)).await?;
     claim.keep();
     Ok(returned)
 }
 
+/// How a transaction of `once` has begun.
+enum Begun<DB: OutboxDb> {
+    New(Transaction<'static, DB>),
+    /// Another attempt has committed the marker, with this output.
+    Known(Option<String>),
+}
+
 /// Begins a transaction, and inserts the marker.
-async fn begin_with<DB: OutboxDb>(
-    marker: &Marker,
-    pool: &Pool<DB>,
-) -> Result<(Transaction<'static, DB>, Inserted), Error> {
-    let mut tx = limit::begin(pool).await?;
+async fn begin_with<DB: OutboxDb>(marker: Marker, pool: Pool<DB>) -> Result<Begun<DB>, Error> {
+    if DB::DIALECT == Dialect::MySql {
+        ensure_floor(&pool, &marker.queue).await?;
+    }
+    let mut tx = limit::begin(&pool).await?;
     let inserted = marker.insert::<DB>(&mut tx).await;
-    limit::keep(tx, inserted).await
+    let (mut tx, inserted) = limit::keep(tx, inserted).await?;
+    if inserted == Inserted::New {
+        return Ok(Begun::New(tx));
+    }
+    let stored = marker.output::<DB>(&mut tx).await;
+    let (tx, stored) = limit::keep(tx, stored).await?;
+    limit::roll_back(tx).await?;
+    Ok(Begun::Known(stored))
+}
+
+/// Stores what a body leaves, and commits.
+async fn end<DB: OutboxDb>(
+    marker: Marker,
+    mut tx: Transaction<'static, DB>,
+    calls: Vec<Submission>,
+    output: Result<String, Error>,
+) -> Result<(), Error> {
+    let completed = async {
+        store::<DB>(&mut tx, &calls).await?;
+        marker.complete::<DB>(&mut tx, output?).await
+    };
+    let completed = completed.await;
+    let (mut tx, ()) = limit::keep(tx, completed).await?;
+    limit::lift::<DB>(&mut tx).await?;
+    commit(tx).await
 }
 
 /// What became of the insert of a marker.
@@ -166,6 +189,7 @@ enum Inserted {
 }
 
 /// What shows that a part of a task was applied.
+#[derive(Clone)]
 struct Marker {
     queue: String,
     task: String,
@@ -285,7 +309,7 @@ pub async fn purge_once<DB: OutboxDb>(pool: &Pool<DB>, age: Duration) -> Result<
     let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
     let mut purged = 0;
     loop {
-        let count = purge_some(pool, age_ms).await?;
+        let count = whole(purge_some(pool.clone(), age_ms)).await?;
         purged += count;
         if count < u64::from(PURGED_MAX) {
             return Ok(purged);
@@ -294,10 +318,10 @@ pub async fn purge_once<DB: OutboxDb>(pool: &Pool<DB>, age: Duration) -> Result<
 }
 
 /// Raises the floors first and deletes afterwards, in one transaction.
-async fn purge_some<DB: OutboxDb>(pool: &Pool<DB>, age_ms: i64) -> Result<u64, Error> {
+async fn purge_some<DB: OutboxDb>(pool: Pool<DB>, age_ms: i64) -> Result<u64, Error> {
     const KINDS: &[Kind] = &[Kind::Text, Kind::Text, Kind::Text, Kind::Int];
     let now = DB::DIALECT.now_ms();
-    let mut tx = limit::begin(pool).await?;
+    let mut tx = limit::begin(&pool).await?;
     let select = Statement::new(format!(
         "SELECT queue, task, part, fence FROM optimus_once WHERE at_ms < {now} - ? \
          ORDER BY at_ms LIMIT {PURGED_MAX}"

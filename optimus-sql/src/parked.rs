@@ -10,7 +10,9 @@ use crate::{
     Error, OutboxDb,
     noted::id_of,
     statement::{Kind, Statement, Value},
+    transaction::begin,
     wakeup,
+    whole::whole,
 };
 
 /// The most rows of one call of [`list_parked`].
@@ -59,10 +61,16 @@ fn parked(row: Vec<Value>) -> Parked {
 /// # Errors
 /// [`Error::Database`].
 pub async fn retry_parked<DB: OutboxDb>(pool: &Pool<DB>, seq: i64) -> Result<bool, Error> {
+    let is_there = whole(retry(pool.clone(), seq)).await?;
+    wakeup::wake();
+    Ok(is_there)
+}
+
+async fn retry<DB: OutboxDb>(pool: Pool<DB>, seq: i64) -> Result<bool, Error> {
     // A relay may have passed the old number.
     let copy = "INSERT INTO optimus_outbox (queue, id, body, at_ms) SELECT queue, id, body, at_ms \
                 FROM optimus_outbox WHERE seq = ? AND parked_ms IS NOT NULL";
-    let mut tx = crate::transaction::begin(pool).await?;
+    let mut tx = begin(pool, DB::DIALECT.begin()).await?;
     // Of two operators, the second finds no row.
     let find = "SELECT seq FROM optimus_outbox WHERE seq = ? AND parked_ms IS NOT NULL";
     let find = Statement::new(find).with(seq).add(DB::DIALECT.for_update());
@@ -73,7 +81,6 @@ pub async fn retry_parked<DB: OutboxDb>(pool: &Pool<DB>, seq: i64) -> Result<boo
         DB::run(&mut tx, Statement::new(delete).with(seq)).await?;
     }
     tx.commit().await?;
-    wakeup::wake();
     Ok(is_there)
 }
 

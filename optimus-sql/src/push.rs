@@ -25,6 +25,8 @@ const ANNOUNCE_EVERY: Duration = Duration::from_secs(30);
 
 /// How long it is kept at least which task held the biz id of a call.
 const OWNER_KEPT: Duration = Duration::from_secs(3600);
+/// How long it is kept at most. A row that was written by hand may name any time.
+const OWNER_KEPT_MAX: Duration = Duration::from_secs(1_800 * 24 * 60 * 60);
 
 /// Whether the marks of all ledgers were known.
 #[derive(Debug, PartialEq, Eq)]
@@ -155,7 +157,7 @@ impl Pusher {
             if let Receipt::Duplicate(owner) = receipt
                 && owner != stored.call.id()
             {
-                kept = kept.max(stored.call.result_ttl());
+                kept = kept.max(stored.call.result_ttl().min(OWNER_KEPT_MAX));
                 owners.push((stored.call.id(), owner));
             }
         }

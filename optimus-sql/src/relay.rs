@@ -1,11 +1,6 @@
 //! Submits the calls of the outbox to Redis: [`Relay`].
 
-use std::{
-    mem,
-    panic::{self, AssertUnwindSafe},
-    pin::pin,
-    time::Duration,
-};
+use std::{mem, panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 use futures_util::FutureExt;
 use optimus_core::{Client, Durability, log_event, panic_text};
@@ -22,10 +17,12 @@ use crate::{
     link::cause,
     noted::Noted,
     pace::Pace,
+    patience::Patience,
     push::Pusher,
     stream::Stream,
     turn::{Turn, Turner},
     wakeup,
+    whole::whole,
 };
 
 /// How long a relay that stops may take for its last turn.
@@ -125,15 +122,7 @@ impl<DB: OutboxDb> Relay<DB> {
     /// Checks that the relay can run.
     pub(crate) async fn prepare(self) -> Result<ReadyRelay<DB>, Error> {
         let Self { pool, client, durability } = self;
-        let look = tokio::spawn(first_look(pool.clone(), client.clone()));
-        let noted = match look.await {
-            Ok(noted) => noted?,
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => panic::resume_unwind(panic),
-                // The runtime shuts down.
-                Err(_) => return Err(sqlx::Error::PoolClosed.into()),
-            },
-        };
+        let noted = whole(first_look(pool.clone(), client.clone())).await?;
         let member = Member::new(&client, &noted.epoch);
         let pusher = Pusher::new(client, durability);
         pusher.broker().try_confirm(durability).await.map_err(optimus_core::Error::from)?;
@@ -146,7 +135,8 @@ impl<DB: OutboxDb> Relay<DB> {
 /// is lost with it.
 async fn first_look<DB: OutboxDb>(pool: Pool<DB>, client: Client) -> Result<Noted, Error> {
     let mut read = pin!(async {
-        let mut stream = Stream::open(&pool, client.broker().namespace()).await?;
+        let mut stream =
+            Stream::open(&pool, client.broker().namespace(), Patience::default().limit()).await?;
         stream.has_rows(0, &[]).await?;
         stream.noted().await
     });

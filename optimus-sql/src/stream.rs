@@ -25,6 +25,9 @@ pub(crate) const ROWS_MAX: usize = 1_000;
 /// The most bytes of a batch of several rows.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// About the most bytes of a reason for which a row is put aside.
+const REASON_BYTES_MAX: usize = 4_096;
+
 /// What a relay reads and writes. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {
     link: Link<DB>,
@@ -42,12 +45,17 @@ pub(crate) struct StoredRow {
 }
 
 impl<DB: OutboxDb> Stream<DB> {
-    /// Opens a connection, and creates the rows of the stream.
+    /// Opens a connection, and creates the rows of the stream. Each statement is limited to this
+    /// time.
     ///
     /// # Errors
     /// [`Error::OtherNamespace`] if the outbox belongs to another namespace.
-    pub(crate) async fn open(pool: &Pool<DB>, namespace: &str) -> Result<Self, Error> {
-        let mut link = Link::open(pool).await?;
+    pub(crate) async fn open(
+        pool: &Pool<DB>,
+        namespace: &str,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let mut link = Link::open(pool, limit).await?;
         // A transaction may stand still for 5 s. Without a limit, a frozen process would keep the
         // row of the stream locked for all others.
         let settings = match DB::DIALECT {
@@ -154,10 +162,10 @@ impl<DB: OutboxDb> Stream<DB> {
         above: i64,
         but: &[&str],
     ) -> Result<Vec<StoredRow>, Error> {
-        let now = DB::DIALECT.now_ms();
+        let age = DB::DIALECT.age_ms();
         let select = format!(
             "SELECT seq, queue, id, body, age FROM (\
-             SELECT seq, queue, id, body, {now} - at_ms AS age, \
+             SELECT seq, queue, id, body, {age} AS age, \
              SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
              SELECT seq, queue, id, body, at_ms FROM optimus_outbox \
              WHERE seq > ? AND parked_ms IS NULL"
@@ -172,9 +180,9 @@ impl<DB: OutboxDb> Stream<DB> {
 
     /// Reads these rows, if they are still there.
     pub(crate) async fn rows_of(&mut self, seqs: &[i64]) -> Result<Vec<StoredRow>, Error> {
-        let now = DB::DIALECT.now_ms();
+        let age = DB::DIALECT.age_ms();
         let select =
-            format!("SELECT seq, queue, id, body, {now} - at_ms AS age FROM optimus_outbox WHERE ");
+            format!("SELECT seq, queue, id, body, {age} AS age FROM optimus_outbox WHERE ");
         let select = DB::DIALECT.one_of(Statement::new(select), "seq", seqs);
         self.rows(select.add(" ORDER BY seq")).await
     }
@@ -203,7 +211,7 @@ impl<DB: OutboxDb> Stream<DB> {
         let now = DB::DIALECT.now_ms();
         let update =
             format!("UPDATE optimus_outbox SET parked_ms = {now}, error = ? WHERE seq = ?");
-        self.run(Statement::new(update).with(why).with(seq)).await?;
+        self.run(Statement::new(update).with(storable(why)).with(seq)).await?;
         Ok(())
     }
 
@@ -221,6 +229,24 @@ impl<DB: OutboxDb> Stream<DB> {
     }
 }
 
+/// Returns a reason as each database can keep it. It may repeat any part of a row that anybody may
+/// insert. PostgreSQL keeps no NUL, and MySQL no long text.
+fn storable(why: &str) -> String {
+    let mut text = String::new();
+    for character in why.chars() {
+        if text.len() >= REASON_BYTES_MAX {
+            text.push('…');
+            break;
+        }
+        if character.is_control() {
+            text.extend(character.escape_default());
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
 fn stored_row(row: Row) -> StoredRow {
     let [seq, queue, id, body, age] = <[Value; 5]>::try_from(row).expect("five columns");
     StoredRow {
@@ -229,5 +255,17 @@ fn stored_row(row: Row) -> StoredRow {
         id: id.into_text().unwrap_or_default(),
         body: body.into_bytes(),
         age: Duration::from_millis(u64::try_from(age.int()).unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_no_control_characters_and_is_short() {
+        assert_eq!(storable("a\0b\n“c”"), "a\\u{0}b\\n“c”");
+        let long = storable(&"é".repeat(70_000));
+        assert!(long.len() < REASON_BYTES_MAX + 10 && long.ends_with('…'));
     }
 }

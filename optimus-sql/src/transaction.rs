@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use optimus_core::Deferral;
+use optimus_core::{Deferral, Submission};
 use sqlx::{Pool, Transaction};
 
 use crate::{
@@ -13,15 +13,21 @@ use crate::{
     perform_in_tx::insert,
     statement::{Kind, Statement, Value},
     wakeup,
+    whole::whole,
 };
 
 /// Runs a transaction: begins it, runs the body, and commits it. If the body returns an error or
-/// panics, or the future is dropped, it is rolled back.
+/// panics, or the future is dropped in the body, it is rolled back. A future that is dropped before
+/// or after the body leaves nothing open: what has begun is rolled back, and a commit goes on.
 ///
 /// Inside the body, `.perform_async()` stores its call in the transaction. So the same code submits
 /// at once outside of a transaction, and with the commit inside one. This holds for the body
 /// itself, not for futures that it spawns. `client.submit(…)` submits at once anywhere. Flows of
 /// tasks wait for the commit, too; groups refuse to be submitted here.
+///
+/// A call of `.perform_async()` is stored at the end of the body, also if it was made inside a
+/// savepoint that is rolled back. In a savepoint, use
+/// [`perform_in_tx`](crate::PerformInTx::perform_in_tx).
 ///
 /// A task of the transaction begins after the commit, so a wait for its result in the body is an
 /// error.
@@ -39,9 +45,9 @@ where
     F: FnOnce(Tx<DB>) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let (mut tx, returned) = run(begin_marked(pool).await?, body).await?;
-    check_mark::<DB>(&mut tx).await?;
-    commit(tx).await?;
+    let begun = whole(begin(pool.clone(), DB::DIALECT.begin_marked())).await?;
+    let (tx, returned, calls) = run(begun, body).await?;
+    whole(end(tx, calls)).await?;
     Ok(returned)
 }
 
@@ -106,16 +112,22 @@ impl<DB: OutboxDb> Drop for Tx<DB> {
     }
 }
 
-/// Begins a transaction that writes.
+/// Begins a transaction. The future must not be dropped while it runs: see [`whole`].
 pub(crate) async fn begin<DB: OutboxDb>(
-    pool: &Pool<DB>,
+    pool: Pool<DB>,
+    sql: &'static str,
 ) -> Result<Transaction<'static, DB>, Error> {
-    Ok(pool.begin_with(DB::DIALECT.begin()).await?)
+    Ok(pool.begin_with(sql).await?)
 }
 
-/// Begins the transaction of a body, with a mark for [`check_mark`].
-async fn begin_marked<DB: OutboxDb>(pool: &Pool<DB>) -> Result<Transaction<'static, DB>, Error> {
-    Ok(pool.begin_with(DB::DIALECT.begin_marked()).await?)
+/// Stores the calls that a body has deferred, and commits.
+async fn end<DB: OutboxDb>(
+    mut tx: Transaction<'static, DB>,
+    calls: Vec<Submission>,
+) -> Result<(), Error> {
+    store::<DB>(&mut tx, &calls).await?;
+    check_mark::<DB>(&mut tx).await?;
+    commit(tx).await
 }
 
 /// Refuses to commit a transaction that the database has ended. It does not say so at the commit:
@@ -136,11 +148,14 @@ pub(crate) async fn check_mark<DB: OutboxDb>(connection: &mut DB::Connection) ->
     if is_open { Ok(()) } else { Err(Error::Ended) }
 }
 
-/// Runs the body, and then stores the calls that it has deferred.
+/// What a body leaves: its transaction, what it has returned, and the calls that it has deferred.
+pub(crate) type Left<DB, T> = (Transaction<'static, DB>, T, Vec<Submission>);
+
+/// Runs the body.
 pub(crate) async fn run<DB, T, E, F, Fut>(
     tx: Transaction<'static, DB>,
     body: F,
-) -> Result<(Transaction<'static, DB>, T), E>
+) -> Result<Left<DB, T>, E>
 where
     DB: OutboxDb,
     E: From<Error>,
@@ -154,11 +169,19 @@ where
         Some(deferral) => (deferral.within(body).await?, deferral.take()),
         None => (body.await?, Vec::new()),
     };
-    let mut tx = home.take().ok_or(Error::TakenOut)?;
-    if !calls.is_empty() {
-        insert::<DB>(&mut tx, calls.iter()).await?;
+    let tx = home.take().ok_or(Error::TakenOut)?;
+    Ok((tx, returned, calls))
+}
+
+/// Stores the calls that a body has deferred.
+pub(crate) async fn store<DB: OutboxDb>(
+    connection: &mut DB::Connection,
+    calls: &[Submission],
+) -> Result<(), Error> {
+    if calls.is_empty() {
+        return Ok(());
     }
-    Ok((tx, returned))
+    insert::<DB>(connection, calls.iter()).await
 }
 
 pub(crate) async fn commit<DB: OutboxDb>(tx: Transaction<'static, DB>) -> Result<(), Error> {

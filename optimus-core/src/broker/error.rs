@@ -81,7 +81,9 @@ fn inner_error(text: &str) -> Option<(&str, &str)> {
 impl From<BrokerError> for crate::Error {
     fn from(problem: BrokerError) -> Self {
         match problem {
-            BrokerError::NotDone(why) | BrokerError::Unknown(why) => Self::unavailable(why),
+            BrokerError::NotDone(why) | BrokerError::Unknown(why) => {
+                Self::unavailable("Redis", why)
+            }
             BrokerError::Full => Self::full(),
             BrokerError::Unauthorized(why) => Self::unauthorized(why),
             BrokerError::Tls(why) => Self::tls(why),

@@ -125,7 +125,7 @@ fn refused(count: usize, problem: &Error) -> Answers {
 }
 
 fn out_of_time() -> Error {
-    Error::unavailable("the submit timeout passed before the submit could be sent")
+    Error::unavailable("Redis", "the submit timeout passed before the submit could be sent")
 }
 
 impl Expected {

@@ -140,6 +140,7 @@ async fn refused_start<DB: OutboxDb + TestDb>(setup: &Setup<Sqlite>, pool: &Pool
     let refused = ended.expect("it ends").unwrap_err();
     assert!(refused.is_unavailable(), "{refused:?}");
     let text = refused.to_string();
+    assert!(text.starts_with("the database is unavailable: "), "{text}");
     assert!(text.contains("the relay of the outbox") && text.contains(DB::NAME), "{text}");
     text
 }

@@ -2,11 +2,14 @@
 //! database server is started once.
 
 mod away;
+mod damaged;
 mod databases;
+mod dropped;
 mod faults;
 mod flows;
 mod frozen;
 mod guards;
+mod half_open;
 mod in_memory;
 mod namespaces;
 mod once;
@@ -15,6 +18,7 @@ mod once_outputs;
 mod outbox;
 mod raced;
 mod rolled_back;
+mod savepoints;
 mod setup;
 mod shards;
 mod shards_killed;
@@ -22,6 +26,7 @@ mod speed;
 mod speed_writers;
 mod storm;
 mod storm_runs;
+mod truncated;
 mod unreadable;
 mod workers;
 mod writers;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use optimus_core::{BoxError, Client, Context, Task};
-use optimus_sql::{Relay, RunningRelay, lag, migrate};
+use optimus_sql::{PerformInTx as _, Relay, RunningRelay, lag, migrate};
 use optimus_testkit::{Proc, RedisServer, SharedRedis, eventually, namespace, shared_redis};
 use optimus_worker::{Worker, WorkerBuilder};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,13 @@ impl<DB: TestDb> Setup<DB> {
             .data(seen.clone())
             .poll(Duration::from_millis(50))
             .quiet()
+    }
+
+    /// Commits a call.
+    pub async fn commit(&self, number: u32) {
+        let mut tx = self.pool.begin().await.unwrap();
+        note(1, number).perform_in_tx(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     /// Runs statements.
