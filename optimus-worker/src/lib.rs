@@ -94,6 +94,7 @@ mod source_layer;
 mod source_registry;
 mod source_scan;
 mod span;
+mod spin_watch;
 mod steward;
 mod success;
 mod summary;

@@ -25,6 +25,7 @@ use crate::{
     post_function::PostFunction,
     shared::Shared,
     source_scan,
+    spin_watch::SpinWatch,
     user_round::{self, RoundEnd},
 };
 
@@ -192,6 +193,7 @@ impl Work {
     async fn rounds(&self, state: &State, sharded: &Sharded) {
         let Some(progress) = self.read_progress(state).await else { return };
         let (post, mut failures, mut idles) = (self.granted.0, 0_u32, 0_u32);
+        let mut spins = SpinWatch::default();
         let once = sharded.options().walk == Walk::Once;
         loop {
             if once && progress.has_ended(post.generation, post.index) {
@@ -199,19 +201,26 @@ impl Work {
                 return;
             }
             let Some(token) = state.next_round().await else { return };
-            let rest = match self.round(state, token, &progress, sharded).await {
-                RoundEnd::Abandoned => return,
-                RoundEnd::Returned(Round::Again) => {
-                    (failures, idles) = (0, 0);
+            let began = Instant::now();
+            let end = self.round(state, token, &progress, sharded).await;
+            if let RoundEnd::Returned(round) = end {
+                self.log_works_again(std::mem::take(&mut failures));
+                if round == Round::Again {
+                    idles = 0;
+                    self.watch(&mut spins, began, &progress);
                     platform::yield_now().await;
                     continue;
                 }
-                RoundEnd::Returned(Round::Idle) if once => {
+            }
+            spins.rest();
+            let rest = match end {
+                RoundEnd::Abandoned => return,
+                RoundEnd::Returned(_) if once => {
                     self.end_pass(state, &progress).await;
                     continue;
                 }
-                RoundEnd::Returned(Round::Idle) => {
-                    (failures, idles) = (0, idles.saturating_add(1));
+                RoundEnd::Returned(_) => {
+                    idles = idles.saturating_add(1);
                     idle_rest(sharded.options().idle, idles)
                 }
                 RoundEnd::Failed(error) => {
@@ -293,6 +302,26 @@ impl Work {
         let ended = user_round::run(&self.shared, state, None, || sharded.run(shard)).await;
         stopping.cancel();
         ended
+    }
+
+    /// Warns of a function that always asks for another round and does nothing.
+    fn watch(&self, spins: &mut SpinWatch, began: Instant, progress: &Progress) {
+        let position = progress.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = spins.again((began, Instant::now()), position.as_deref());
+        drop(position);
+        let Some(rounds_per_s) = rate else { return };
+        let (name, shard) = (self.function.name(), self.granted.0.index);
+        let text = "the rounds of the shard do next to nothing, and follow each other without a \
+                    rest, which takes a CPU; return `Round::Idle` when a round finds no work";
+        log_event!(self.shared.log, WARN, name, shard, rounds_per_s, "{text}");
+    }
+
+    fn log_works_again(&self, failures: u32) {
+        if failures > 0 {
+            let (name, shard) = (self.function.name(), self.granted.0.index);
+            let text = "a round of the shard has succeeded after failures";
+            log_event!(self.shared.log, INFO, name, shard, failures, "{text}");
+        }
     }
 
     fn log_failed(&self, error: String, failures: u32, wait: Duration) {
