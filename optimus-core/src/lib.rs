@@ -87,6 +87,7 @@ mod overview;
 mod pace;
 mod page;
 mod page_cursor;
+mod page_order;
 mod parameter;
 mod part;
 mod plain_header;
