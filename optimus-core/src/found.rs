@@ -152,8 +152,8 @@ pub fn found_rows<K: Serialize + DeserializeOwned>(
     let after = facts.after.as_deref().filter(|_| facts.unread.get().is_none());
     if let Some(wrong) = disorder(rows.iter().map(|row| row.key.as_str()), after) {
         return refuse(format!(
-            "the rows are not in the order of their keys, so the next page would miss some: {wrong}; \
-             end the query with `ORDER BY` the key, from the smallest one"
+            "the rows are not in the order of their keys, so the next page would miss some: \
+             {wrong}; end the query with `ORDER BY` the key, from the smallest one"
         ));
     }
     Ok(FoundPage { rows, last })

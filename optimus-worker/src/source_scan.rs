@@ -393,18 +393,8 @@ impl<'a> Scan<'a> {
             Kind::Archive => "the archived rows".to_owned(),
         };
         let text = "a page of a source failed; it is read again after a wait";
-        log_event!(
-            self.work.shared.log,
-            WARN,
-            source,
-            slice,
-            table,
-            failures,
-            after,
-            wait_ms,
-            error,
-            "{text}"
-        );
+        let log = &self.work.shared.log;
+        log_event!(log, WARN, source, slice, table, failures, after, wait_ms, error, "{text}");
         PageEnd::Failed(wait)
     }
 }

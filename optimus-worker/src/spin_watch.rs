@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// A round that takes as long has done something.
 const QUICK: Duration = Duration::from_millis(1);
-/// How long rounds are counted before they are judged.
+/// How long rounds are counted before a warning.
 const WINDOW: Duration = Duration::from_secs(3);
 /// This many quick rounds in a second are too many.
 const RATE_MAX: u32 = 1_000;
