@@ -50,7 +50,7 @@ pub(crate) async fn change(
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
     let operations = session.client.operations();
-    let mut operation = operations.count(act, filter, Session::operator()).await?;
+    let mut operation = operations.count(act, filter, session.by.clone()).await?;
     let progress = Progress::new(session.out);
     let mut carrier = operations.carrier(&operation.id);
     while operation.state == OperationState::Counting {
