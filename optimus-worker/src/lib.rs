@@ -73,6 +73,7 @@ mod reporter;
 mod role;
 mod role_wakeups;
 mod roster_member;
+mod round_log;
 mod run_log;
 mod run_outcome;
 mod run_part;

@@ -15,8 +15,8 @@ use crate::{
 /// Check what often goes wrong, in Redis and in the queues.
 ///
 /// Redis: its version, its settings, its memory, its disk and its clock. Queues: whether they are
-/// served, paused or late, and whether workers know their tasks and schedules. Exits with 8 if
-/// something needs a look.
+/// served, paused or late, and whether workers know their tasks and schedules. Shards: whether
+/// their rounds fail. Exits with 8 if something needs a look.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Warn if the first ready task of a queue is older than this.
@@ -30,6 +30,7 @@ pub(crate) struct Doctor {
 pub(crate) async fn run(options: &Doctor, session: &Session<'_>) -> Result<Exit, Failure> {
     let mut findings = doctor::server::check(session).await?;
     findings.extend(doctor::queues::check(session, options.late).await?);
+    findings.extend(doctor::shards::check(session).await?);
     let is_bad = findings.iter().any(|finding| finding.level == Level::Warning);
     if options.quiet {
         findings.retain(|finding| finding.level == Level::Warning);

@@ -2,6 +2,7 @@
 
 pub(crate) mod queues;
 pub(crate) mod server;
+pub(crate) mod shards;
 
 use serde::Serialize;
 

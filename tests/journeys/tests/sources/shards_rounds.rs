@@ -123,13 +123,13 @@ fn spinning() -> Sharded {
     })
 }
 
-/// Finds no work, and yet asks for the next round at once. The rounds before have failed.
+/// Fails until the test asks for the next stage. Then it finds no work, and yet asks for the next
+/// round at once.
 fn eager() -> Sharded {
     sharded("eager", 1, Walk::Forever, |shard| {
         Ok(Box::pin(async move {
             let stages = shard.data::<Stages>().ok_or("no stages")?;
-            stages.began.hit();
-            if stages.began.hits() == 1 {
+            if stages.asked.hits() == 0 {
                 return Err("the database is away".into());
             }
             Ok(Round::Again)
@@ -284,12 +284,24 @@ async fn an_idle_shard_rests_longer_and_longer() {
 }
 
 #[tokio::test]
-async fn a_shard_that_spins_and_one_that_works_again_are_logged() {
+async fn operators_see_that_a_shard_fails_works_again_and_spins() {
     let log = Log::at(tracing::Level::INFO);
     let _default = tracing::subscriber::set_default(log.subscriber());
     let bench = Bench::on_memory().await;
-    let worker = bench.worker().sharded(eager).data(Rounds::default()).data(Stages::default());
-    let worker = bench.start(worker);
+    let stages = Stages::default();
+    let worker = bench.worker().lease(LEASE).sharded(eager).data(Rounds::default());
+    let worker = bench.start(worker.data(stages.clone()));
+    let failing = async || {
+        let seen = bench.client.shards("eager").look().await.unwrap();
+        let holder = seen.shards.into_iter().next().and_then(|shard| shard.holder);
+        holder.and_then(|holder| holder.failing)
+    };
+    eventually("it is seen that it fails", WITHIN, async || {
+        failing().await.is_some_and(|failing| failing.error == "the database is away")
+    })
+    .await;
+    stages.asked.hit();
+    eventually("it fails no more", WITHIN, async || failing().await.is_none()).await;
     let lines = |part: &str| {
         let all = log.lines.lock().unwrap().clone();
         all.into_iter().filter(|line| line.get("message").contains(part)).collect::<Vec<_>>()
