@@ -7,9 +7,10 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 name · 3 edition that the caller has read · 4 'pause', 'remove',
 --        'move', 'take', 'settle', or the ms when it is due from now on, 'inf' if never · 5 who
---        pauses it, without a line break; with 'take' the ms since when and who, '' if it is not
---        paused · then with 'take': 6 ms when it is due, 'inf' if never · 7 its latest instant, ''
---        if it had none · 8 ms when it was made · the entries of its history…, the latest first
+--        pauses it, then a line break and why if that is known; with 'take' the ms since when, who
+--        and why, '' if it is not paused · then with 'take': 6 ms when it is due, 'inf' if never ·
+--        7 its latest instant, '' if it had none · 8 ms when it was made · the entries of its
+--        history…, the latest first
 -- REPLY  OK
 -- REFUSE STALE
 

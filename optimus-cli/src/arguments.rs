@@ -44,6 +44,10 @@ pub(crate) struct Global {
     /// Why you pause something or change many tasks, for people who see it later.
     #[arg(long, global = true, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    /// Who you are, for people who see later who has paused or changed something [default: the
+    /// name of your user, else the machine].
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) operator: Option<String>,
     /// When to use colours. `NO_COLOR` turns them off, too.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,

@@ -15,6 +15,7 @@ mod exporter;
 mod failure;
 mod found;
 mod operation;
+mod operator;
 mod output;
 mod page;
 mod parse;

@@ -50,7 +50,7 @@ pub(crate) async fn change(
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
     let operations = session.client.operations();
-    let operation = operations.count(act, filter, Session::operator()).await?;
+    let operation = operations.count(act, filter, session.by.clone()).await?;
     let operation = counted(session, operation).await?;
     let matched = operation.matched;
     if let Err(problem) = agree(session, &operation, expected, question) {

@@ -10,6 +10,7 @@ use crate::{
     arguments::Global,
     consent::Consent,
     failure::{Exit, Failure},
+    operator,
     output::Out,
 };
 
@@ -21,6 +22,8 @@ pub(crate) struct Session<'a> {
     pub(crate) client: Client,
     pub(crate) out: &'a Out,
     pub(crate) consent: Consent,
+    /// Who pauses or changes something.
+    pub(crate) by: String,
     /// Why the operator pauses something.
     pub(crate) reason: String,
     /// Whether a queue was left out, because Redis refuses to read it.
@@ -38,8 +41,9 @@ impl<'a> Session<'a> {
         }
         let client = connect(global).await?;
         let reason = global.reason.clone().unwrap_or_default();
+        let by = operator::name(global.operator.as_deref());
         let (consent, has_left_out) = (Consent::of(global), Cell::new(false));
-        Ok(Self { client, out, consent, reason, has_left_out })
+        Ok(Self { client, out, consent, by, reason, has_left_out })
     }
 
     pub(crate) fn inspector(&self) -> Inspector {
@@ -149,12 +153,6 @@ impl<'a> Session<'a> {
         let found: Vec<Option<TaskId>> =
             stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
-    }
-
-    /// Returns who pauses something: the user and the machine.
-    pub(crate) fn operator() -> String {
-        let name = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
-        name.map_or_else(String::new, |name| name.chars().filter(|c| !c.is_control()).collect())
     }
 }
 

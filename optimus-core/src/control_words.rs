@@ -313,8 +313,8 @@ impl fmt::Write for Short {
 const COMPARED_BYTES_MAX: usize = 1024;
 
 /// An error with its sources, one per line, as the error history stores it. It omits a source if
-/// the text of the previous line ends with that source. It also omits the word [`Fatal`], which the
-/// task's state already shows.
+/// the text of the previous line ends with that source. It also omits the word [`Fatal`], and the
+/// word [`Cancel`] after its reason, which the task's state already shows.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
@@ -334,7 +334,12 @@ impl fmt::Display for Chain<'_> {
                 (Some(written), Some(text)) => !text.is_empty() && written.ends_with(text.as_str()),
                 _ => false,
             };
-            if is_repeated || word == Some(Control::Fatal) && next.is_some() {
+            let is_shown_by_state = match word {
+                Some(Control::Fatal) => next.is_some(),
+                Some(Control::Cancel) => written.is_some(),
+                _ => false,
+            };
+            if is_repeated || is_shown_by_state {
                 continue;
             }
             f.write_str(between)?;

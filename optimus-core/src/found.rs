@@ -13,6 +13,7 @@ use crate::{
     call_submit::Submit as _,
     guarded_drop::{discard, panic_text},
     page::{PageFacts, Stamp},
+    page_order::disorder,
     parameter::Arguments,
     source_row::{SOURCE_HEADER, row_header},
     submission::Submission,
@@ -122,7 +123,8 @@ impl<K> Found<K> {
 /// arguments. A row that can't be submitted is refused alone, because a row is data.
 ///
 /// # Errors
-/// [`Error::is_invalid`] for too many rows, and a page that does not go on.
+/// [`Error::is_invalid`] for too many rows, a page that does not go on, and rows that are not in
+/// the order of their keys.
 #[doc(hidden)]
 pub fn found_rows<K: Serialize + DeserializeOwned>(
     found: Vec<Found<K>>,
@@ -145,6 +147,14 @@ pub fn found_rows<K: Serialize + DeserializeOwned>(
              `page.after()`, in the order of the key"
                 .to_owned(),
         );
+    }
+    // A key of another type than before says nothing: the page is the first one of a pass.
+    let after = facts.after.as_deref().filter(|_| facts.unread.get().is_none());
+    if let Some(wrong) = disorder(rows.iter().map(|row| row.key.as_str()), after) {
+        return refuse(format!(
+            "the rows are not in the order of their keys, so the next page would miss some: \
+             {wrong}; end the query with `ORDER BY` the key, from the smallest one"
+        ));
     }
     Ok(FoundPage { rows, last })
 }

@@ -88,6 +88,7 @@ mod overview;
 mod pace;
 mod page;
 mod page_cursor;
+mod page_order;
 mod parameter;
 mod part;
 mod plain_header;
@@ -107,6 +108,7 @@ mod scheduled_task;
 mod service;
 mod settle_schedule;
 mod shard;
+mod shard_failure;
 mod shard_position;
 mod shard_stored;
 mod sharded;
@@ -218,6 +220,7 @@ pub use self::{
         ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage, ScheduleTick, TickOutcome,
     },
     shard::Shard,
+    shard_failure::ShardFailure,
     sharded::{Round, Sharded, ShardedOptions, Walk},
     shards_details::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails},
     shared_interval::interval,

@@ -47,6 +47,8 @@ pub struct ScheduleDetails {
     pub last_id: Option<TaskId>,
     /// Since when and by whom it is paused.
     pub paused: Option<(DateTime<Utc>, String)>,
+    /// Why it is paused, as given; empty if nobody has said it.
+    pub paused_why: String,
     /// The clock of the store.
     pub(crate) now_ms: u64,
     pub(crate) timing: Timing,

@@ -1,5 +1,7 @@
 //! What an operator sees of the shards of a sharded function: [`ShardsDetails`].
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
@@ -10,6 +12,7 @@ use crate::{
     limit::Shut,
     platform::instant,
     roster::Post,
+    shard_failure::ShardFailure,
     shard_position::has_ended,
 };
 
@@ -63,6 +66,9 @@ pub struct ShardHolder {
     pub since: DateTime<Utc>,
     /// The fence of the shard's writes.
     pub fence: u64,
+    /// Its last rounds, if they have failed. It is told with a heartbeat, for 32 shards of a worker
+    /// at most.
+    pub failing: Option<ShardFailure>,
 }
 
 /// A worker that takes part.
@@ -81,7 +87,10 @@ pub struct ShardWorker {
 pub(crate) fn details(name: &str, seen: &RosterSeen, positions: &Positions) -> ShardsDetails {
     let workers: Vec<ShardWorker> =
         seen.members.iter().map(|member| worker(member, seen)).collect();
-    let holder = |(worker, fence, since): &(WorkerId, u64, u64)| ShardHolder {
+    let failing: BTreeMap<&WorkerId, BTreeMap<Post, ShardFailure>> =
+        seen.members.iter().map(|(id, text)| (id, ShardFailure::read(text))).collect();
+    let holder = |post: &Post, (worker, fence, since): &(WorkerId, u64, u64)| ShardHolder {
+        failing: failing.get(worker).and_then(|of| of.get(post)).cloned(),
         worker: worker.clone(),
         host: workers
             .iter()
@@ -91,9 +100,10 @@ pub(crate) fn details(name: &str, seen: &RosterSeen, positions: &Positions) -> S
         fence: *fence,
     };
     let generation = seen.generation;
+    let holder_of = |post: &Post| seen.holders.get(post).map(|found| holder(post, found));
     let shard = |index| ShardDetails {
         index,
-        holder: seen.holders.get(&Post { generation, index }).map(holder),
+        holder: holder_of(&Post { generation, index }),
         paused: seen.suspended.get(&index.to_string()).map(|text| read_pause(text)),
         position: positions
             .posts
@@ -102,7 +112,7 @@ pub(crate) fn details(name: &str, seen: &RosterSeen, positions: &Positions) -> S
         has_ended: has_ended(None, positions, (generation, index)),
     };
     let old = seen.holders.iter().filter(|(post, _)| post.generation != generation);
-    let old = old.map(|(_, found)| holder(found)).collect();
+    let old = old.map(|(post, found)| holder(post, found)).collect();
     ShardsDetails {
         name: name.to_owned(),
         count: seen.count,

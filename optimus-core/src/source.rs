@@ -34,6 +34,17 @@ pub struct Tier {
     pub every: Duration,
 }
 
+impl Tier {
+    /// Returns the range of failures for messages, such as `0..=4`.
+    #[doc(hidden)]
+    pub fn failures(&self) -> String {
+        match (self.least, self.most) {
+            (least, u32::MAX) => format!("{least}.."),
+            (least, most) => format!("{least}..={most}"),
+        }
+    }
+}
+
 /// The options of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceOptions {

@@ -10,9 +10,9 @@ use std::{
 };
 
 use optimus_core::{
-    Granted, Progress, RosterName, Round, Shard, ShardFacts, Sharded, Walk, WorkerId,
+    Granted, Progress, RosterName, Round, Shard, ShardFacts, ShardFailure, Sharded, Walk, WorkerId,
     broker::{BrokerError, Holder},
-    log_event, platform,
+    platform,
 };
 use tokio::{
     sync::watch,
@@ -21,10 +21,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    outcome_log::millis,
     post_function::PostFunction,
     shared::Shared,
     source_scan,
+    spin_watch::SpinWatch,
     user_round::{self, RoundEnd},
 };
 
@@ -65,6 +65,8 @@ pub(crate) struct State {
     /// break.
     round: Mutex<CancellationToken>,
     is_over: AtomicBool,
+    /// The last rounds, if they have failed.
+    failure: Mutex<Option<ShardFailure>>,
 }
 
 /// What a run needs to know.
@@ -84,6 +86,7 @@ impl PostRun {
             phase: watch::Sender::new(Phase::Run),
             round: Mutex::default(),
             is_over: AtomicBool::new(false),
+            failure: Mutex::default(),
         });
         let granted = work.granted;
         let over = Over { state: state.clone(), shared: work.shared.clone() };
@@ -95,6 +98,11 @@ impl PostRun {
     /// Returns whether nothing of the work runs any more.
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over.load(Ordering::Acquire)
+    }
+
+    /// Returns the last rounds, if they have failed.
+    pub(crate) fn failure(&self) -> Option<ShardFailure> {
+        self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Moves the work to a later phase.
@@ -119,6 +127,10 @@ impl State {
         if is_stopping {
             self.token().cancel();
         }
+    }
+
+    pub(crate) fn set_failure(&self, failure: Option<ShardFailure>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     /// Only tokens are under this lock, and no user code.
@@ -192,6 +204,7 @@ impl Work {
     async fn rounds(&self, state: &State, sharded: &Sharded) {
         let Some(progress) = self.read_progress(state).await else { return };
         let (post, mut failures, mut idles) = (self.granted.0, 0_u32, 0_u32);
+        let mut spins = SpinWatch::default();
         let once = sharded.options().walk == Walk::Once;
         loop {
             if once && progress.has_ended(post.generation, post.index) {
@@ -199,25 +212,32 @@ impl Work {
                 return;
             }
             let Some(token) = state.next_round().await else { return };
-            let rest = match self.round(state, token, &progress, sharded).await {
-                RoundEnd::Abandoned => return,
-                RoundEnd::Returned(Round::Again) => {
-                    (failures, idles) = (0, 0);
+            let began = Instant::now();
+            let end = self.round(state, token, &progress, sharded).await;
+            if let RoundEnd::Returned(round) = end {
+                self.works_again(state, std::mem::take(&mut failures));
+                if round == Round::Again {
+                    idles = 0;
+                    self.watch(&mut spins, began, &progress);
                     platform::yield_now().await;
                     continue;
                 }
-                RoundEnd::Returned(Round::Idle) if once => {
+            }
+            spins.rest();
+            let rest = match end {
+                RoundEnd::Abandoned => return,
+                RoundEnd::Returned(_) if once => {
                     self.end_pass(state, &progress).await;
                     continue;
                 }
-                RoundEnd::Returned(Round::Idle) => {
-                    (failures, idles) = (0, idles.saturating_add(1));
+                RoundEnd::Returned(_) => {
+                    idles = idles.saturating_add(1);
                     idle_rest(sharded.options().idle, idles)
                 }
                 RoundEnd::Failed(error) => {
                     failures = failures.saturating_add(1);
                     let wait = failed_wait(failures, fastrand::f64());
-                    self.log_failed(error, failures, wait);
+                    self.failed(state, error, failures, wait);
                     wait
                 }
             };
@@ -231,10 +251,13 @@ impl Work {
     pub(crate) async fn read_progress(&self, state: &State) -> Option<Arc<Progress>> {
         loop {
             match self.shared.shards_broker.positions(&self.roster).await {
-                Ok(before) => return Some(Arc::new(Progress::from(before))),
+                Ok(before) => {
+                    state.set_failure(None);
+                    return Some(Arc::new(Progress::from(before)));
+                }
                 Err(problem) if problem.is_transient() => {}
                 Err(problem) => {
-                    self.log_failed(problem.to_string(), 1, FAILED_WAIT.0);
+                    self.failed(state, problem.to_string(), 1, FAILED_WAIT.0);
                 }
             }
             if state.drains_within(READ_AGAIN).await {
@@ -294,12 +317,6 @@ impl Work {
         stopping.cancel();
         ended
     }
-
-    fn log_failed(&self, error: String, failures: u32, wait: Duration) {
-        let (name, shard, wait_ms) = (self.function.name(), self.granted.0.index, millis(wait));
-        let text = "a round of the shard failed; the next one begins after a wait";
-        log_event!(self.shared.log, WARN, name, shard, failures, wait_ms, error, "{text}");
-    }
 }
 
 /// Returns the rest after the last `idles` rounds have found nothing.
@@ -336,6 +353,7 @@ mod tests {
             phase: watch::Sender::new(Phase::Run),
             round: Mutex::default(),
             is_over: AtomicBool::new(false),
+            failure: Mutex::default(),
         });
         let granted = (optimus_core::Post { generation: 1, index: 0 }, 1);
         let run = PostRun { granted, drain_until: None, state };

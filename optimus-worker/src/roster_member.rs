@@ -1,10 +1,10 @@
 //! One worker as a member of one roster: [`Member`]. It begins and ends the work of posts as the
 //! answers of Redis say, and ends all of it before its lease ends.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use optimus_core::{
-    Changes, Granted, HeldPosts, InvalidName, Post, RosterName, WorkerId,
+    Changes, Granted, HeldPosts, InvalidName, Post, RosterName, ShardFailure, WorkerId,
     broker::{Broker, BrokerError, Hold, Holding, Refusal, ScriptCall},
     log_event,
 };
@@ -151,6 +151,14 @@ impl Member {
     /// Returns the next heartbeat.
     pub(crate) fn hold_call(&mut self, broker: &Broker) -> ScriptCall {
         self.beats += 1;
+        let failing = self.runs.iter().filter_map(|(post, run)| Some((*post, run.failure()?)));
+        let failing: Vec<_> = failing.collect();
+        let description = &self.shared.description;
+        let description = if failing.is_empty() {
+            Cow::Borrowed(description)
+        } else {
+            Cow::Owned(ShardFailure::describe(description, failing.into_iter()))
+        };
         let shown = self.held.shown();
         let keeps_everything = broker.endpoint().keeps_everything();
         let hold = Hold {
@@ -161,7 +169,7 @@ impl Member {
             shown: &shown,
             quiet: if keeps_everything { Duration::ZERO } else { self.lease() },
             is_leaving: self.is_leaving,
-            description: &self.shared.description,
+            description: &description,
             number: self.beats,
         };
         broker.hold_call(&self.roster, &hold)

@@ -4,6 +4,8 @@
 //! It is a layer, so its calls of user code are isolated as those of handlers.
 
 use std::{
+    error::Error,
+    fmt,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -29,6 +31,10 @@ const REPORT_WITHIN: Duration = Duration::from_secs(1);
 const ERROR_CHARS_MAX: usize = 4 * 1024;
 /// The longest time of `before`, and the part of the handler's time that it may take.
 const CHECK_WITHIN: (Duration, u32) = (Duration::from_secs(10), 2);
+
+/// Why a task is cancelled whose row needs none.
+const NEEDS_NO_TASK: &str = "its row needs no task any more";
+const GIVEN_UP: &str = "its row has failed too often";
 
 /// The hooks of sources around attempts.
 pub(crate) struct SourceLayer {
@@ -117,7 +123,8 @@ impl SourceLayer {
         }
         if standing == Standing::Done || row.is_given_up() {
             row.ctx.insert(Mark::NotDue);
-            return Err(Cancel.into());
+            let why = if standing == Standing::Done { NEEDS_NO_TASK } else { GIVEN_UP };
+            return Err(NotNow::because(why));
         }
         Ok(())
     }
@@ -125,11 +132,12 @@ impl SourceLayer {
     /// The row stays as it is, and a later page finds it again.
     fn unchecked(&self, desk: &SourceDesk, row: &RowFacts, error: &str) -> BoxError {
         let (source, key, error) = (desk.source().name(), row.key.clone(), short(error));
+        let why = format!("`before` of the source failed: {error}");
         let text = "`before` of a source failed; the task is cancelled, and a later page finds \
                     its row again";
         log_event!(self.log, WARN, source, key, error, "{text}");
         row.ctx.insert(Mark::Failed);
-        Cancel.into()
+        NotNow::because(why)
     }
 
     /// Stores the failure of a row. Returns what the task ends with: it is cancelled if a later
@@ -156,10 +164,11 @@ impl SourceLayer {
         if is_last {
             return if is_fatal { problem } else { Fatal::new(problem).into() };
         }
+        let why = error.clone();
         let text = "a task of a source failed; a later page finds its row again";
         log_event!(self.log, WARN, source, key, failures, error, "{text}");
         discard(problem);
-        Cancel.into()
+        NotNow::because(why)
     }
 
     async fn note(&self, desk: &SourceDesk, row: RowFacts) -> Result<(), ()> {
@@ -173,6 +182,32 @@ impl SourceLayer {
         let text = "`on_failure` of a source failed, so the failure of this row is not stored";
         log_event!(self.log, ERROR, source, key, error, "{text}");
         Err(())
+    }
+}
+
+/// The word [`Cancel`] with its reason, which the task's error history and the log show.
+#[derive(Debug)]
+struct NotNow {
+    /// A text of our own: no user code displays itself when the reason is shown.
+    why: String,
+    word: Cancel,
+}
+
+impl NotNow {
+    fn because(why: impl Into<String>) -> BoxError {
+        Self { why: why.into(), word: Cancel }.into()
+    }
+}
+
+impl fmt::Display for NotNow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for NotNow {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.word)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     outcome_log::millis,
     post_run::{Phase, State, Work, failed_wait},
     refused_rows::RefusedRows,
-    scan_plan::{Cell, Kind, PageEnd, Plan, cells},
+    scan_plan::{Cell, Item, Kind, PageEnd, Plan, cells},
     source_desk::{Probe, SourceDesk},
     user_round::{self, RoundEnd},
 };
@@ -251,10 +251,10 @@ impl<'a> Scan<'a> {
         }
         let end = match read {
             RoundEnd::Abandoned => return Turn::Abandoned,
-            RoundEnd::Failed(error) => self.failed(item.failures, item.cell, error),
+            RoundEnd::Failed(error) => self.failed(&item, error),
             RoundEnd::Returned(page) => match self.submit(at, page).await {
                 Ok(end) => end,
-                Err(error) => self.failed(item.failures, item.cell, error),
+                Err(error) => self.failed(&item, error),
             },
         };
         if end == PageEnd::Empty {
@@ -363,36 +363,38 @@ impl<'a> Scan<'a> {
         let within = Some(self.options.timeout);
         let ended = user_round::run(&self.work.shared, state, within, || archive(request)).await;
         self.is_told = false;
-        match ended {
+        let error = match ended {
             RoundEnd::Abandoned => return Turn::Abandoned,
-            RoundEnd::Returned(moved) if moved > u64::from(ARCHIVE_ROWS) => {
-                let error = format!(
-                    "`archive` says that it has moved {moved} rows; move at most `old.limit()`, \
-                     which is {ARCHIVE_ROWS}, and return how many"
-                );
-                let end = self.failed(item.failures, item.cell, error);
-                self.plan.ended(at, self.now(), end);
-            }
-            RoundEnd::Returned(moved) => {
+            RoundEnd::Returned(moved) if moved <= u64::from(ARCHIVE_ROWS) => {
                 self.figures.archived = self.figures.archived.saturating_add(moved);
                 self.plan.archived(at, self.now(), moved, ARCHIVE_ROWS);
+                return Turn::Again;
             }
-            RoundEnd::Failed(error) => {
-                let end = self.failed(item.failures, item.cell, error);
-                self.plan.ended(at, self.now(), end);
-            }
-        }
+            RoundEnd::Returned(moved) => format!(
+                "`archive` says that it has moved {moved} rows; move at most `old.limit()`, \
+                 which is {ARCHIVE_ROWS}, and return how many"
+            ),
+            RoundEnd::Failed(error) => error,
+        };
+        let end = self.failed(&item, error);
+        self.plan.ended(at, self.now(), end);
         Turn::Again
     }
 
-    fn failed(&mut self, failures: u32, cell: Cell, error: String) -> PageEnd {
-        let wait = failed_wait(failures.saturating_add(1), fastrand::f64());
+    /// Names the page by the failures of its rows and the key after which it begins.
+    fn failed(&mut self, item: &Item, error: String) -> PageEnd {
+        let wait = failed_wait(item.failures.saturating_add(1), fastrand::f64());
         self.figures.failed += 1;
         self.figures.error = error.chars().take(1_000).collect();
         let (source, slice) = (self.desk.source().name(), self.work.granted.0.index);
-        let (table, wait_ms) = (self.table(cell).unwrap_or_default(), millis(wait));
+        let (table, after, wait_ms) = (self.table(item.cell), item.after.clone(), millis(wait));
+        let failures = match item.kind {
+            Kind::Tier(at) => self.options.tiers[at].failures(),
+            Kind::Archive => "the archived rows".to_owned(),
+        };
         let text = "a page of a source failed; it is read again after a wait";
-        log_event!(self.work.shared.log, WARN, source, slice, table, wait_ms, error, "{text}");
+        let log = &self.work.shared.log;
+        log_event!(log, WARN, source, slice, table, failures, after, wait_ms, error, "{text}");
         PageEnd::Failed(wait)
     }
 }

@@ -97,7 +97,7 @@ pub use optimus_core::{
     SourceDetails, SourceHandle, SourceOptions, TABLES_MAX, Tier,
 };
 pub use optimus_core::{Round, Shard, Sharded, ShardedOptions, ShardsHandle, Walk};
-pub use optimus_core::{ShardDetails, ShardHolder, ShardWorker, ShardsDetails};
+pub use optimus_core::{ShardDetails, ShardFailure, ShardHolder, ShardWorker, ShardsDetails};
 
 pub use optimus_core::{CurrentGroup, Group, GroupHandle, GroupProgress, GroupResults, Member};
 pub use optimus_core::{Flow, FlowHandle, IntoFlow, Step, StepHandle};

@@ -82,7 +82,7 @@ pub(crate) async fn run(command: ConsoleArguments, session: &Session<'_>) -> Res
 }
 
 async fn serve(command: ConsoleArguments, session: &Session<'_>) -> Result<Exit, Failure> {
-    let mut console = Console::new(session.client.clone()).operator(Session::operator());
+    let mut console = Console::new(session.client.clone()).operator(session.by.clone());
     if let Some(file) = &command.tokens {
         let secrets = secrets(file)?;
         let auth = if command.basic { Auth::Basic(secrets) } else { Auth::Token(secrets) };

@@ -16,9 +16,9 @@ use super::console::listen_at;
 use crate::{
     arguments::Global,
     failure::{Exit, Failure},
+    operator,
     output::Out,
     private_redis::PrivateRedis,
-    session::Session,
 };
 
 /// Run a private Redis server and its web console until Ctrl-C, or for the time of a command.
@@ -53,14 +53,14 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
     }
     let mut server = PrivateRedis::start(dev.port, dev.keep.as_deref()).await?;
     let namespace = global.namespace.clone().or_else(|| std::env::var(NAMESPACE).ok());
-    let (console, page) =
-        match show(&server, dev.console_port.unwrap_or(0), namespace.as_deref()).await {
-            Ok(shown) => shown,
-            Err(failure) => {
-                server.stop().await;
-                return Err(failure);
-            }
-        };
+    let (by, port) = (operator::name(global.operator.as_deref()), dev.console_port.unwrap_or(0));
+    let (console, page) = match show(&server, port, namespace.as_deref(), by).await {
+        Ok(shown) => shown,
+        Err(failure) => {
+            server.stop().await;
+            return Err(failure);
+        }
+    };
     let Some((program, arguments)) = dev.command.split_first() else {
         let object = json!({ "url": server.url, "pid": server.pid(), "console": page });
         out.done(&object, &format!("OPTIMUS_URL={}", server.url))?;
@@ -105,12 +105,13 @@ async fn show(
     server: &PrivateRedis,
     port: u16,
     namespace: Option<&str>,
+    by: String,
 ) -> Result<(JoinHandle<()>, String), Failure> {
     let mut builder = Client::builder(&server.url);
     if let Some(namespace) = namespace.filter(|namespace| !namespace.trim().is_empty()) {
         builder = builder.namespace(namespace.trim());
     }
-    let console = Console::new(builder.connect().await?).operator(Session::operator());
+    let console = Console::new(builder.connect().await?).operator(by);
     let (listener, page) = listen_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     Ok((tokio::spawn(console.serve(listener)?), page))
 }

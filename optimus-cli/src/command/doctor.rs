@@ -16,8 +16,8 @@ use crate::{
 /// Check what often goes wrong, in Redis and in the queues.
 ///
 /// Redis: its version, its settings, its memory, its disk and its clock. Queues: whether they are
-/// served, paused or late, and whether workers know their tasks and schedules. Exits with 8 if
-/// something needs a look.
+/// served, paused or late, and whether workers know their tasks and schedules. Shards: whether
+/// their rounds fail. Exits with 8 if something needs a look.
 ///
 /// `--deep` also reads the keys of each queue and checks that they agree: each task is in one
 /// state, each index and each count is right, nothing is left behind. It changes nothing, and no
@@ -43,6 +43,7 @@ pub(crate) struct Doctor {
 pub(crate) async fn run(options: &Doctor, session: &Session<'_>) -> Result<Exit, Failure> {
     let mut findings = doctor::server::check(session).await?;
     findings.extend(doctor::queues::check(session, options.late).await?);
+    findings.extend(doctor::shards::check(session).await?);
     if options.deep {
         findings.extend(doctor::deep::check(session, &options.queues).await?);
     }

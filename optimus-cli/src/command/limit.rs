@@ -168,7 +168,7 @@ pub(crate) async fn pause(
     gate: Gate,
 ) -> Result<Exit, Failure> {
     let handle = session.client.gate(queue, gate.clone());
-    let answer = handle.pause(&Session::operator(), &session.reason).await?;
+    let answer = handle.pause(&session.by, &session.reason).await?;
     changed(session, (queue, &gate), "paused", answer)
 }
 

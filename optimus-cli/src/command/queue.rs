@@ -72,7 +72,7 @@ pub(crate) async fn run(command: QueueCommand, session: &Session<'_>) -> Result<
         QueueCommand::Show { queue } => queue_show::show(session, &queue).await,
         QueueCommand::Pause { queue } => {
             let gate = session.client.gate(&queue, Gate::Queue);
-            let answer = gate.pause(&Session::operator(), &session.reason).await?;
+            let answer = gate.pause(&session.by, &session.reason).await?;
             let known = if answer.is_known { QueueAnswer::Known } else { QueueAnswer::Unknown };
             changed(session, &queue, "paused", known)
         }

@@ -49,7 +49,7 @@ pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Resu
             Ok(Exit::Done)
         }
         ScheduleCommand::Pause { name } => {
-            if !schedules.pause(&name, &Session::operator()).await? {
+            if !schedules.pause_because(&name, &session.by, &session.reason).await? {
                 return Err(unknown(&name));
             }
             changed(session, &name, "paused")
@@ -69,10 +69,7 @@ pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Resu
         ScheduleCommand::Remove { name } => {
             let found = get(session, &name).await?;
             if found.release.is_some() {
-                session.out.hint(
-                    "the code of a program has this schedule: a worker with it brings it back \
-                     within a minute; pause it instead",
-                );
+                session.out.hint(&code_has_it(&found));
             }
             session.consent.ask(&format!("Remove schedule {name} with its history?"))?;
             if !schedules.remove(&name).await? {
@@ -80,6 +77,21 @@ pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Resu
             }
             changed(session, &name, "removed")
         }
+    }
+}
+
+/// Says what follows the removal of a schedule that a program's code has.
+fn code_has_it(found: &ScheduleDetails) -> String {
+    let back = format!(
+        "the code of a worker of queue {} has schedule {}, and brings it back within a minute or \
+         at its next start",
+        found.queue, found.name
+    );
+    let instead = "remove it from the code";
+    if found.paused.is_some() {
+        format!("{back}, without its pause, so its tasks run again; leave it paused, or {instead}")
+    } else {
+        format!("{back}; pause it instead, or {instead}")
     }
 }
 
@@ -120,8 +132,10 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let found = get(session, name).await?;
     let (now, ticks) = (session.now().await?, session.client.schedules().history(name).await?);
     let row = ScheduleRow::of(&found);
+    // A pause has no instants, as the list says.
+    let shown = if found.paused.is_some() { 0 } else { SHOWN };
     let next: Vec<_> =
-        found.next_instants(SHOWN).iter().map(|at| (at.to_rfc3339(), at.to_utc())).collect();
+        found.next_instants(shown).iter().map(|at| (at.to_rfc3339(), at.to_utc())).collect();
     let next_text = next.iter().map(|(text, at)| format!("{text} ({})", text::relative(*at, now)));
     let next_text = next_text.collect::<Vec<_>>().join("\n");
     let next: Vec<&String> = next.iter().map(|(text, _)| text).collect();
@@ -131,7 +145,9 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let arguments = record.ok().map(|record| String::from_utf8_lossy(&record.payload).into_owned());
     let paused = found.paused.as_ref().map(|(since, by)| {
         let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
-        format!("since {}{by}", text::instant(*since, now))
+        let why = &found.paused_why;
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        format!("since {}{by}{why}", text::instant(*since, now))
     });
     let made_by = match &found.release {
         Some(release) => format!("code, release {release}"),
@@ -153,7 +169,7 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
             "orphaned",
             found.is_orphaned().then(|| "due for a minute, and no worker ticks it".to_owned()),
         ),
-        ("next", Some(next_text)),
+        ("next", Some(next_text).filter(|text| !text.is_empty())),
         ("last", Some(last.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())),
     ];
     session.out.fields(&json!({ "schedule": row, "next": next }), &fields)?;

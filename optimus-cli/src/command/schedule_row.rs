@@ -25,6 +25,8 @@ pub(crate) struct ScheduleRow {
     last_id: Option<TaskId>,
     paused_since: Option<DateTime<Utc>>,
     paused_by: Option<String>,
+    /// Why it is paused.
+    paused_why: Option<String>,
     is_orphaned: bool,
     release: Option<String>,
 }
@@ -45,6 +47,7 @@ impl ScheduleRow {
             last_id: found.last_id.clone(),
             paused_since: found.paused.as_ref().map(|(since, _)| *since),
             paused_by: found.paused.as_ref().map(|(_, by)| by.clone()),
+            paused_why: Some(found.paused_why.clone()).filter(|why| !why.is_empty()),
             is_orphaned: found.is_orphaned(),
             release: found.release.clone(),
         }
@@ -63,9 +66,10 @@ impl Row for ScheduleRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
+        let why = self.paused_why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         let note = match (&self.paused_by, self.is_orphaned) {
-            (Some(by), _) if by.is_empty() => "paused".to_owned(),
-            (Some(by), _) => format!("paused by {by}"),
+            (Some(by), _) if by.is_empty() => format!("paused{why}"),
+            (Some(by), _) => format!("paused by {by}{why}"),
             (None, true) => "no worker ticks it".to_owned(),
             (None, false) => String::new(),
         };

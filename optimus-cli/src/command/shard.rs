@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{ShardDetails, ShardsDetails, Shut, Value};
+use optimus_core::{ShardDetails, ShardFailure, ShardsDetails, Shut, Value};
 use serde::Serialize;
 use serde_json::json;
 
@@ -17,6 +17,9 @@ use crate::{
     },
     session::{REQUESTS_MAX, Session},
 };
+
+/// How many names an error lists.
+const NAMES_MAX: usize = 10;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
@@ -40,6 +43,19 @@ pub(crate) enum ShardCommand {
     Count { name: String, count: u16 },
     /// Forget all positions, so that a pass over all data begins.
     Restart { name: String },
+}
+
+impl ShardCommand {
+    /// Returns the function that the command changes.
+    fn changes(&self) -> Option<&str> {
+        match self {
+            Self::List | Self::Show { .. } => None,
+            Self::Pause { name, .. }
+            | Self::Resume { name, .. }
+            | Self::Count { name, .. }
+            | Self::Restart { name } => Some(name),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -80,7 +96,42 @@ struct ShardRow {
     fence: Option<u64>,
     position: Option<Value>,
     has_ended: bool,
-    paused: Option<String>,
+    /// Its last rounds, if they have failed.
+    failing: Option<Failing>,
+    paused: Option<Pause>,
+}
+
+/// How often the rounds of a shard have failed in a row, when last, and why.
+#[derive(Debug, Serialize)]
+struct Failing {
+    failures: u32,
+    at: DateTime<Utc>,
+    error: String,
+}
+
+impl Failing {
+    fn of(failure: &ShardFailure) -> Self {
+        let ShardFailure { failures, at, error, .. } = failure.clone();
+        Self { failures, at, error }
+    }
+}
+
+/// Who has paused a shard, why, and since when.
+#[derive(Debug, Serialize)]
+struct Pause {
+    by: String,
+    why: String,
+    since: DateTime<Utc>,
+    /// The same as a sentence.
+    #[serde(skip)]
+    text: String,
+}
+
+impl Pause {
+    fn of(shut: &Shut) -> Self {
+        let Shut { by, why, since, .. } = shut.clone();
+        Self { by, why, since, text: shut.to_string() }
+    }
 }
 
 impl ShardRow {
@@ -94,7 +145,8 @@ impl ShardRow {
             fence: holder.map(|holder| holder.fence),
             position: shard.position.clone(),
             has_ended: shard.has_ended,
-            paused: shard.paused.as_ref().or(all).map(ToString::to_string),
+            failing: holder.and_then(|holder| holder.failing.as_ref()).map(Failing::of),
+            paused: shard.paused.as_ref().or(all).map(Pause::of),
         }
     }
 }
@@ -109,12 +161,18 @@ impl Row for ShardRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let state = match (&self.paused, self.has_ended, &self.worker) {
-            (Some(paused), _, _) => Cell::new(paused).tone(Tone::Warning),
+        let failing = self.failing.as_ref().filter(|_| self.paused.is_none());
+        let failing = failing.map(|failing| {
+            let (times, at) = (failing.failures, text::relative(failing.at, now));
+            let text = format!("failed {times} times, last {at}: {}", failing.error);
+            Cell::new(text).tone(Tone::Warning)
+        });
+        let state = failing.unwrap_or_else(|| match (&self.paused, self.has_ended, &self.worker) {
+            (Some(paused), _, _) => Cell::new(&paused.text).tone(Tone::Warning),
             (None, true, _) => Cell::new("ended").tone(Tone::Pale),
             (None, false, Some(_)) => Cell::new("held").tone(Tone::Good),
             (None, false, None) => Cell::new("free").tone(Tone::Warning),
-        };
+        });
         vec![
             Cell::new(self.shard.to_string()),
             Cell::or_dash(self.worker.clone()),
@@ -126,11 +184,14 @@ impl Row for ShardRow {
 }
 
 pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    if let Some(name) = command.changes() {
+        check_name(session, name).await?;
+    }
     match command {
         ShardCommand::List => list(session).await,
         ShardCommand::Show { name } => show(session, &name).await,
         ShardCommand::Pause { name, index } => {
-            let shards = session.client.shards(&name).because(Session::operator(), &session.reason);
+            let shards = session.client.shards(&name).because(&session.by, &session.reason);
             let is_new = match index {
                 Some(index) => shards.pause(index).await?,
                 None => shards.pause_all().await?,
@@ -161,6 +222,24 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             changed(session, &name, None, "restarted")
         }
     }
+}
+
+/// Refuses a name that no worker has served, before anything is asked or changed.
+async fn check_name(session: &Session<'_>, name: &str) -> Result<(), Failure> {
+    let known = session.client.shard_names().await?;
+    if known.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let known = if known.is_empty() {
+        "no worker has served a sharded function".to_owned()
+    } else {
+        let mut names = known.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+        if known.len() > NAMES_MAX {
+            names.push_str(", …");
+        }
+        format!("there are: {names}")
+    };
+    Err(Failure::not_found(format!("no worker has ever served the shards of {name}; {known}")))
 }
 
 fn changed(

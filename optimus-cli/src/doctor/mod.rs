@@ -3,6 +3,7 @@
 pub(crate) mod deep;
 pub(crate) mod queues;
 pub(crate) mod server;
+pub(crate) mod shards;
 
 use serde::Serialize;
 

@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, time::Duration};
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use optimus_core::{
-    Counts, Error, Inspector, PAGE_MAX, QueueName, TaskRow, TaskState, WorkerDetails,
+    Counts, Error, Inspector, PAGE_MAX, QueueName, ScheduleDetails, TaskRow, TaskState,
+    WorkerDetails,
 };
 
-use super::Finding;
+use super::{Finding, Level};
 use crate::{failure::Failure, output::text, session::Session};
 
 /// How many names are printed in a line.
@@ -42,13 +43,23 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     for look in &looks {
         findings.extend(look.check(now, late));
     }
-    findings.extend(schedules(session, &queues).await?);
+    let schedules = schedules(session, &queues).await?;
+    let (notes, warnings): (Vec<_>, Vec<_>) =
+        schedules.into_iter().partition(|finding| finding.level == Level::Note);
+    findings.extend(warnings);
     if looks.is_empty() && findings.is_empty() {
         findings.push(Finding::note("queues", "no task was submitted to this namespace"));
     } else if findings.is_empty() {
         let queues = text::count(looks.len() as u64, "queue");
-        findings.push(Finding::ok("queues", format!("{queues}: served, not paused, not late")));
+        let unserved = looks.iter().filter(|look| look.live(now) == 0).count();
+        let served = match unserved {
+            0 => "served".to_owned(),
+            // A queue whose tasks wait without a worker is a warning.
+            _ => format!("{unserved} without a worker and without waiting tasks"),
+        };
+        findings.push(Finding::ok("queues", format!("{queues}: {served}, not paused, not late")));
     }
+    findings.extend(notes);
     let dead: u64 = looks.iter().map(|look| look.counts.dead).sum();
     if dead > 0 {
         let dead = text::count(dead, "dead task");
@@ -66,7 +77,7 @@ impl Look {
             findings.push(Finding::warning("paused", text));
         }
         let waiting = counts.ready + counts.delayed + counts.retry + counts.blocked;
-        let live = workers.iter().filter(|worker| worker.lease_until > now).count();
+        let live = self.live(now);
         if waiting > 0 && live == 0 {
             let waiting = text::count(waiting, "task");
             let text = format!("queue {queue}: {waiting} waiting, and no worker serves the queue");
@@ -99,6 +110,11 @@ impl Look {
         findings
     }
 
+    /// Returns how many workers serve the queue.
+    fn live(&self, now: DateTime<Utc>) -> usize {
+        self.workers.iter().filter(|worker| worker.lease_until > now).count()
+    }
+
     /// Checks how long the first ready task waits.
     fn oldest(&self, now: DateTime<Utc>, late: Duration) -> Option<Finding> {
         let born = self.first.first()?.created?;
@@ -116,7 +132,7 @@ impl Look {
     }
 }
 
-/// Finds schedules that are due and that no worker ticks.
+/// Finds schedules that are due and that no worker ticks, and those that are paused.
 async fn schedules(session: &Session<'_>, queues: &[QueueName]) -> Result<Vec<Finding>, Failure> {
     let read = async |_: Inspector, queue: QueueName| -> Result<Vec<Finding>, Error> {
         let (mut findings, mut after) = (Vec::new(), None);
@@ -124,6 +140,7 @@ async fn schedules(session: &Session<'_>, queues: &[QueueName]) -> Result<Vec<Fi
             let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
             let orphans = page.rows.iter().filter(|row| row.is_orphaned());
             findings.extend(orphans.map(|row| orphaned(&queue, &row.name)));
+            findings.extend(page.rows.iter().filter_map(|row| paused(&queue, row)));
             after = page.next;
             if after.is_none() {
                 return Ok(findings);
@@ -133,6 +150,17 @@ async fn schedules(session: &Session<'_>, queues: &[QueueName]) -> Result<Vec<Fi
     let (found, unread) = session.each_readable(queues, read).await?;
     let unread = unread.into_iter().map(|text| Finding::warning("unreadable", text));
     Ok(found.into_iter().flatten().chain(unread).collect())
+}
+
+/// Somebody wants the pause, so it is no warning; it is easy to forget.
+fn paused(queue: &QueueName, row: &ScheduleDetails) -> Option<Finding> {
+    let ((_, by), name, why) = (row.paused.as_ref()?, &row.name, &row.paused_why);
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let text = format!(
+        "schedule {name} of queue {queue} is paused by {by}{why}: `optimus schedule resume {name}` \
+         ends it"
+    );
+    Some(Finding::note("paused_schedule", text))
 }
 
 fn orphaned(queue: &QueueName, name: &str) -> Finding {

@@ -94,6 +94,27 @@ async fn a_queue_is_paused_with_a_reason_cleared_and_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_operator_is_named_also_without_a_user() {
+    let stage = Stage::new().await;
+    stage.furnish().await;
+    let by = |given: &[&str]| {
+        let line = [&["schedule", "pause", "digest"], given].concat();
+        let mut command = stage.command(&line);
+        for name in ["USER", "LOGNAME", "USERNAME"] {
+            command.env_remove(name);
+        }
+        run(&mut command, "").ended(0);
+        let rows = stage.optimus(&["schedule", "list", "--json"]).ended(0).json();
+        stage.optimus(&["schedule", "resume", "digest"]).ended(0);
+        rows[0]["paused_by"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(by(&["--operator", "bob"]), "bob");
+    for blank in [&[][..], &["--operator", " "]] {
+        assert!(by(blank).starts_with("somebody on "), "{blank:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn limits_lanes_and_schedules_are_changed() {
     let stage = Stage::new().await;
     stage.furnish().await;
@@ -114,9 +135,15 @@ async fn limits_lanes_and_schedules_are_changed() {
     let cancelled = stage.optimus(&["lane", "cancel", "mail", "user-7", "--yes"]).ended(0);
     assert_eq!(cancelled.out, "1 cancelled · 0 asked to stop\n");
 
-    stage.optimus(&["schedule", "pause", "digest"]).ended(0);
+    stage.optimus(&["schedule", "pause", "digest", "--reason", "a move"]).ended(0);
     let rows = stage.optimus(&["schedule", "list", "--json"]).ended(0).json();
-    assert_eq!(rows[0]["paused_by"], "ann");
+    assert_eq!((&rows[0]["paused_by"], &rows[0]["paused_why"]), (&"ann".into(), &"a move".into()));
+    let listed = stage.optimus(&["schedule", "list"]).ended(0).out;
+    assert!(listed.contains("paused by ann (a move)"), "{listed}");
+    let shown = stage.optimus(&["schedule", "show", "digest"]).ended(0).out;
+    assert!(shown.contains("by ann (a move)") && !shown.contains("next"), "{shown}");
+    let noted = stage.optimus(&["doctor"]).out;
+    assert!(noted.contains("schedule digest of queue mail is paused by ann (a move)"), "{noted}");
     stage.optimus(&["schedule", "resume", "digest"]).ended(0);
     let made = stage.optimus(&["schedule", "run-now", "digest", "--json"]).ended(0).json();
     let id = made[0]["id"].as_str().unwrap().parse().unwrap();

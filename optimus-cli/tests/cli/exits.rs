@@ -86,6 +86,7 @@ async fn what_does_not_exist_ends_with_3() {
         &["worker", "show", "vm-1-0a0b0c0d"],
         &["schedule", "pause", "nothing"],
         &["shard", "show", "nothing"],
+        &["shard", "pause", "nothing"],
         &["search", unknown],
     ] {
         stage.optimus(line).ended(3);

@@ -209,15 +209,33 @@ async fn shards_are_shown_paused_and_counted() {
         description: "{}",
         number: 1,
     };
-    broker.hold(&roster, &hold).await.unwrap();
+    let holding = broker.hold(&roster, &hold).await.unwrap();
     compare(
         &stage,
         &[("shard_list", &["shard", "list"]), ("shard_show", &["shard", "show", "orders"])],
     );
+    let shown: Vec<_> = holding.posts.iter().map(|(post, fence, _)| (*post, *fence)).collect();
+    let (heard, post) = (holding.heard, shown.last().unwrap().0.to_string());
+    let failure = serde_json::json!({ "failures": 3, "at_ms": 1_000, "error": "no database" });
+    let failing = serde_json::json!({ "failing": { post: failure } }).to_string();
+    let again = Hold { heard, shown: &shown, description: &failing, number: 2, ..hold };
+    broker.hold(&roster, &again).await.unwrap();
+    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
+    assert!(shown.contains("failed 3 times, last ") && shown.contains(": no database"), "{shown}");
+    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
+    assert!(found.contains("1 shard of orders have failed, with: no database"), "{found}");
     let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
     assert_eq!(paused.out, "shard 1 of orders is paused\n");
     let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
-    assert!(rows[1]["paused"].as_str().unwrap().contains("by ann (repair)"), "{rows:?}");
+    let pause = &rows[1]["paused"];
+    assert_eq!((pause["by"].as_str(), pause["why"].as_str()), (Some("ann"), Some("repair")));
+    assert!(pause["since"].is_string(), "{rows:?}");
+    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
+    assert!(shown.contains("paused by ann (repair)"), "{shown}");
+    for line in [&["pause", "order"][..], &["resume", "order"], &["count", "order", "4"]] {
+        let refused = stage.optimus(&[&["shard"], line].concat()).ended(3).err;
+        assert!(refused.contains("shards of order;") && refused.contains(": orders"), "{refused}");
+    }
     assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["paused"].is_null(), "{rows:?}");
     stage.optimus(&["shard", "resume", "orders"]).ended(0);
     stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);

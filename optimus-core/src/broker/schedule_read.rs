@@ -138,7 +138,9 @@ impl StoredSchedule {
         {
             record.payload = self.field("blob");
         }
-        let paused = self.text("paused");
+        let stored = self.text("paused");
+        // The reason follows in lines of its own.
+        let (paused, why) = stored.split_once('\n').unwrap_or((&stored, ""));
         let paused = paused
             .split_once(' ')
             .and_then(|(since, by)| Some((instant(since.parse().ok()?), by.to_owned())));
@@ -157,6 +159,7 @@ impl StoredSchedule {
             last: self.last_ms().map(instant),
             last_id,
             paused,
+            paused_why: why.to_owned(),
             now_ms: self.now_ms,
             timing,
         })

@@ -125,13 +125,22 @@ impl Schedules {
     /// [`Error::is_invalid`] if `by` is empty or has a line break; [`Error::is_unavailable`];
     /// [`Error::is_unknown_outcome`], which is safe to repeat. So do all methods here that change.
     pub async fn pause(&self, name: &str, by: &str) -> Result<bool, Error> {
+        self.pause_because(name, by, "").await
+    }
+
+    /// Pauses a schedule as [`pause`](Self::pause) does, and says why, for people who look later.
+    ///
+    /// # Errors
+    /// As for [`pause`](Self::pause).
+    pub async fn pause_because(&self, name: &str, by: &str, why: &str) -> Result<bool, Error> {
         if by.trim().is_empty() {
             return Err(Error::invalid("say who pauses the schedule, such as \"ann\""));
         }
         if by.contains(['\n', '\r']) {
             return Err(Error::invalid(format!("{by:?}: a name has no line break")));
         }
-        let pause = |found: &StoredSchedule| (!found.is_paused()).then_some(Reschedule::Pause(by));
+        let by = if why.is_empty() { by.to_owned() } else { format!("{by}\n{why}") };
+        let pause = |found: &StoredSchedule| (!found.is_paused()).then_some(Reschedule::Pause(&by));
         self.change_all(name, pause).await
     }
 

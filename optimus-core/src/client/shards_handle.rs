@@ -105,7 +105,8 @@ impl ShardsHandle {
         self.suspend(Some(index)).await
     }
 
-    /// Stops all shards, as [`pause`](Self::pause) does for one.
+    /// Stops all shards, as [`pause`](Self::pause) does for one. The pause of a name that no worker
+    /// has served is kept for the first one that does; [`Client::shard_names`] has the names.
     ///
     /// # Errors
     /// As for [`set_count`](Self::set_count).

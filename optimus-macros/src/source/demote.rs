@@ -87,7 +87,13 @@ pub(crate) fn tiers(
             None => end,
         };
         if most < least {
-            return refuse(format!("this range ends at {most}, before it begins"));
+            return refuse(match (&range.most, attempts) {
+                (None, Some(attempts)) => format!(
+                    "`attempts = {attempts}` gives rows up that have failed {attempts} times, so a \
+                     range that begins at {least} has no rows: leave it out, or raise `attempts`"
+                ),
+                _ => format!("this range ends at {most}, before it begins"),
+            });
         }
         tiers.push(Tier { least, most, every: range.every });
     }

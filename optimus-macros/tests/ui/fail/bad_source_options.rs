@@ -69,4 +69,9 @@ async fn bare(_: Page<i64>) -> Rows {
     Ok(Vec::new())
 }
 
+#[optimus::source(every = "3s", demote(1..=5 = "10s", 6.. = "60s"), attempts = 3)]
+async fn above_attempts(_: Page<i64>) -> Rows {
+    Ok(Vec::new())
+}
+
 fn main() {}

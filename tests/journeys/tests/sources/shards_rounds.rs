@@ -11,6 +11,7 @@ use std::{
 
 use crate::common::{
     Bench,
+    log::Log,
     one_thread::OneThreadWorker,
     rounds::{Rounds, idle, sharded},
 };
@@ -116,6 +117,20 @@ fn spinning() -> Sharded {
             stages.began.hit();
             while !shard.is_stopping() && stages.asked.hits() == 0 {
                 std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(Round::Again)
+        }))
+    })
+}
+
+/// Fails until the test asks for the next stage. Then it finds no work, and yet asks for the next
+/// round at once.
+fn eager() -> Sharded {
+    sharded("eager", 1, Walk::Forever, |shard| {
+        Ok(Box::pin(async move {
+            let stages = shard.data::<Stages>().ok_or("no stages")?;
+            if stages.asked.hits() == 0 {
+                return Err("the database is away".into());
             }
             Ok(Round::Again)
         }))
@@ -265,5 +280,35 @@ async fn an_idle_shard_rests_longer_and_longer() {
     eventually("72 rounds", WITHIN, async || rounds.all().len() >= 72).await;
     // Six shards, each of which rests 10, 20 and 40 ms at first, and then 80 ms.
     assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn operators_see_that_a_shard_fails_works_again_and_spins() {
+    let log = Log::at(tracing::Level::INFO);
+    let _default = tracing::subscriber::set_default(log.subscriber());
+    let bench = Bench::on_memory().await;
+    let stages = Stages::default();
+    let worker = bench.worker().lease(LEASE).sharded(eager).data(Rounds::default());
+    let worker = bench.start(worker.data(stages.clone()));
+    let failing = async || {
+        let seen = bench.client.shards("eager").look().await.unwrap();
+        let holder = seen.shards.into_iter().next().and_then(|shard| shard.holder);
+        holder.and_then(|holder| holder.failing)
+    };
+    eventually("it is seen that it fails", WITHIN, async || {
+        failing().await.is_some_and(|failing| failing.error == "the database is away")
+    })
+    .await;
+    stages.asked.hit();
+    eventually("it fails no more", WITHIN, async || failing().await.is_none()).await;
+    let lines = |part: &str| {
+        let all = log.lines.lock().unwrap().clone();
+        all.into_iter().filter(|line| line.get("message").contains(part)).collect::<Vec<_>>()
+    };
+    eventually("it is warned of", WITHIN, async || !lines("`Round::Idle`").is_empty()).await;
+    let warning = lines("`Round::Idle`").remove(0);
+    assert_eq!((warning.get("name"), warning.get("shard")), ("eager", "0"));
+    assert_eq!(lines("has succeeded after failures").len(), 1);
     worker.stop().await;
 }

@@ -127,6 +127,13 @@ on_both! {
         assert!(seen > 0);
         assert_eq!((table.done(), table.runs()), (3, 3 + 3 * 3));
         assert!(counts(&bench).await.cancelled >= 6, "the other failures are no dead tasks");
+        let queue = QueueName::new("pay").unwrap();
+        let inspector = bench.client.inspector();
+        let cancelled = inspector.list(&queue, TaskState::Cancelled, None, 100).await.unwrap();
+        let errors = cancelled.rows.into_iter().filter_map(|row| row.last_error);
+        let messages: Vec<String> = errors.map(|error| error.message).collect();
+        assert!(messages.iter().any(|text| text == "the bank is away"), "{messages:?}");
+        assert!(!messages.iter().any(|text| text.contains("by its handler")), "{messages:?}");
         let errors = [1, 3, 5].map(|key| table.row("", key).error);
         assert!(errors[0].contains("the bank is away"), "{errors:?}");
         assert!(errors[1].contains("asked to panic"), "{errors:?}");

@@ -126,6 +126,18 @@ fn by_text() -> Source {
     Source::new(("typed", "typed"), ONE, SourceParts { scan, ..PARTS })
 }
 
+/// Its query has no `ORDER BY`.
+fn unordered() -> Source {
+    let scan = |facts: Arc<PageFacts>| {
+        Ok(Box::pin(async move {
+            let call = |key: i64| Pay { table: String::new(), key }.call();
+            let found = [3, 1, 2].map(|key| Found::new(key).task(call(key)));
+            Ok(found_rows(found.into(), &facts)?)
+        }) as RunningScan)
+    };
+    Source::new(("unordered", "unordered"), ONE, SourceParts { scan, ..PARTS })
+}
+
 /// Each table has ten rows; one of them can't be submitted.
 fn poisoned() -> Source {
     let scan = |facts: Arc<PageFacts>| {
@@ -230,6 +242,15 @@ on_both! {
         eventually("all rows are found", WITHIN, async || ran.count("") == 3).await;
         assert_eq!(scans(&bench, "typed").await.failed, 0);
         after.stop().await;
+    }
+
+    async fn a_page_whose_rows_are_not_in_the_order_of_their_keys_is_an_error(bench: Bench) {
+        let worker = bench.start(noting(&bench, &Ran::default(), unordered));
+        eventually("it fails", WITHIN, async || scans(&bench, "unordered").await.failed > 0).await;
+        let error = scans(&bench, "unordered").await.error;
+        assert!(error.contains("the key 1 comes after 3") && error.contains("ORDER BY"), "{error}");
+        assert_eq!(scans(&bench, "unordered").await.submitted, 0);
+        worker.stop().await;
     }
 
     async fn a_row_that_can_not_be_submitted_stops_no_other_row(bench: Bench) {
