@@ -76,7 +76,9 @@ fn want(
     let steady = arrivals.map_or(0.0, |rate| rate * run).max(float(working));
     // More slots than tasks do not help.
     let backlog = (float(ready) * run / target.as_secs_f64()).min(float(ready));
-    whole((steady + backlog - TOLERANCE).ceil())
+    let slots = whole((steady + backlog - TOLERANCE).ceil());
+    // Runs of microseconds need almost nothing, but somebody must run them.
+    if ready > 0 { slots.max(1) } else { slots }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -106,6 +108,13 @@ mod tests {
 
     fn of(arrivals: f64, run_ms: u64, tasks: (u64, u64)) -> u64 {
         want((Some(arrivals), Duration::from_millis(run_ms)), tasks, MINUTE)
+    }
+
+    #[test]
+    fn a_task_that_waits_needs_a_slot_however_short_its_runs_are() {
+        assert_eq!(want((None, Duration::from_micros(10)), (2, 0), MINUTE), 1);
+        assert_eq!(want((Some(0.0), Duration::ZERO), (1, 0), MINUTE), 1);
+        assert_eq!(want((Some(0.0), Duration::ZERO), (0, 0), MINUTE), 0);
     }
 
     #[test]

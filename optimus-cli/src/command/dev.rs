@@ -62,13 +62,15 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
         }
     };
     let Some((program, arguments)) = dev.command.split_first() else {
+        // Signals are heard before anybody is told that it runs.
+        let ending = asked_to_end();
         let object = json!({ "url": server.url, "pid": server.pid(), "console": page });
         out.done(&object, &format!("OPTIMUS_URL={}", server.url))?;
         out.hint(&format!("console: {page}"));
         out.hint("Ctrl-C ends the server");
         tokio::select! {
             biased;
-            () = asked_to_end() => {}
+            () = ending => {}
             ended = server.ended() => {
                 let status = ended.map(|status| status.to_string());
                 let status = status.unwrap_or_else(|problem| problem.to_string());
@@ -154,21 +156,23 @@ fn forward(child: &tokio::process::Child) {
 #[cfg(not(unix))]
 fn forward(_: &tokio::process::Child) {}
 
-/// Waits for Ctrl-C or for the signal of a supervisor.
+/// Hears signals from now on. The future waits for Ctrl-C or for the signal of a supervisor.
 #[cfg(unix)]
-pub(crate) async fn asked_to_end() {
+pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
+    let interrupt = signal(SignalKind::interrupt());
+    let terminate = signal(SignalKind::terminate());
+    let hangup = signal(SignalKind::hangup());
+    async move {
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup)
+        else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
     }
 }
 

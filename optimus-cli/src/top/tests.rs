@@ -190,6 +190,8 @@ fn hostile_and_wide_texts_stay_in_their_cells() {
         seen.failures.get_or_insert_default().push(line);
     }
     seen.problem = Some(HOSTILE.repeat(100));
+    // Half a minute may pass before the text is another.
+    seen.at = Instant::now().checked_sub(Duration::from_secs(3_630)).unwrap();
     let mut view = View::new(Colors::Off);
     type_in(&mut view, "/");
     let _ = view.hear(&Event::Paste(String::new()));
@@ -206,15 +208,9 @@ fn hostile_and_wide_texts_stay_in_their_cells() {
         for line in shown.lines() {
             assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line:?}");
         }
-        matches(&format!("{page}_hostile"), &shown.replace(&age(&shown), "<age>"));
+        matches(&format!("{page}_hostile"), &shown);
         press(&mut view, KeyCode::Tab);
     }
-}
-
-/// Returns how old the numbers are said to be.
-fn age(shown: &str) -> String {
-    let after = shown.split("numbers of ").nth(1).expect("a problem is said");
-    after.split(" ago").next().unwrap().to_owned()
 }
 
 #[test]

@@ -160,9 +160,15 @@ impl Wanted {
 
     /// Returns the bytes that the task takes in the store, including its stamp and its payload.
     pub(crate) fn bytes(&self) -> u64 {
-        let stamp = if self.expires_in_ms.is_some() { STAMP_BYTES } else { 0 };
+        let stamp = if self.is_stamped() { STAMP_BYTES } else { 0 };
         let payload = if self.large && !self.fragile { LARGE_BYTES + QUOTES } else { 0 };
         (self.submission().stored().len() + stamp + payload) as u64
+    }
+
+    /// Returns whether the record states when the task was accepted: an expiry counts from then,
+    /// and an id without a time does not say so.
+    pub(crate) fn is_stamped(&self) -> bool {
+        self.expires_in_ms.is_some() || self.id.made_ms() == 0
     }
 
     /// Returns the task in the form that a client encodes.

@@ -161,7 +161,7 @@ impl Task {
             unmet_ended: None,
             on_lost: wanted.on_lost,
             max_losses: if wanted.fragile { 1 } else { 3 },
-            accepted_ms: wanted.expires_in_ms.map(|_| now),
+            accepted_ms: wanted.is_stamped().then_some(now),
             expires_in_ms: wanted.expires_in_ms,
             start_by_ms: None,
             large: wanted.large,
