@@ -118,7 +118,6 @@ async fn expect_data(stage: &Stage, scraper: &Scraper) {
             }
         }
         println!("without data: {missing:?}");
-        tokio::time::sleep(Duration::from_millis(300)).await;
         missing.is_empty()
     })
     .await;

@@ -180,37 +180,32 @@ impl ClientBuilder {
         broker.within(Duration::ZERO).ping().await?;
         let confirmer = self.confirmer(&broker).await?;
         let submitter = Submitter::spawn(broker.clone(), confirmer, self.submit_timeout);
-        let completion_listeners = CompletionListeners::new(broker.clone());
         let payload_limit = broker.size_limit(self.payload_limit).await?;
-        let readahead = Readahead::new();
-        let told_dispensers = ToldDispensers::default();
-        let inner = Inner {
-            broker,
-            submitter,
-            completion_listeners,
-            readahead,
-            payload_limit,
-            told_dispensers,
-        };
-        Ok(Client(Arc::new(inner), self.layers))
+        Ok(Self::client(broker, submitter, payload_limit, self.layers))
     }
 
     /// Makes a client with the defaults, which connects at its first use.
     pub(super) fn over(broker: Broker) -> Client {
         let payload_limit = SizeLimit::new(PAYLOAD_LIMIT, "ClientBuilder::payload_limit");
         let submitter = Submitter::spawn(broker.clone(), None, SUBMIT_TIMEOUT);
-        let (completion_listeners, readahead) =
-            (CompletionListeners::new(broker.clone()), Readahead::new());
-        let told_dispensers = ToldDispensers::default();
+        Self::client(broker, submitter, payload_limit, Layers::default())
+    }
+
+    fn client(
+        broker: Broker,
+        submitter: Submitter,
+        payload_limit: SizeLimit,
+        layers: Layers,
+    ) -> Client {
         let inner = Inner {
+            completion_listeners: CompletionListeners::new(broker.clone()),
             broker,
             submitter,
-            completion_listeners,
-            readahead,
+            readahead: Readahead::new(),
             payload_limit,
-            told_dispensers,
+            told_dispensers: ToldDispensers::default(),
         };
-        Client(Arc::new(inner), Layers::default())
+        Client(Arc::new(inner), layers)
     }
 
     async fn confirmer(&self, broker: &Broker) -> Result<Option<Confirmer>, Error> {

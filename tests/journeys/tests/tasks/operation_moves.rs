@@ -6,7 +6,7 @@ use optimus_core::{Due, OperationAct, OperationState, QueueName, Task, TaskState
 use optimus_testkit::FaultProxy;
 use tokio::task::yield_now;
 
-use super::operations::{SOON, all, count};
+use super::operations::{SOON, all, clock_moves_on, count};
 use crate::common::{Bench, Double};
 
 /// How many tasks a page has. Some of them are changed in one call.
@@ -32,7 +32,7 @@ on_both! {
             .await
             .unwrap();
         // They are due, and nobody has moved them yet.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        clock_moves_on(&bench).await;
         let operations = bench.client.operations();
         let filter = all(TaskState::Delayed).or(TaskState::Ready);
         let counted = operations.count(OperationAct::Cancel, filter, "ann").await.unwrap();

@@ -20,6 +20,14 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The lease of carriers that are killed.
 const LEASE: Duration = Duration::from_millis(300);
 
+/// Waits until the store's clock shows another ms.
+pub(crate) async fn clock_moves_on(bench: &Bench) {
+    let inspector = bench.client.inspector();
+    let before = inspector.now().await.unwrap();
+    let has_moved = async || inspector.now().await.unwrap() > before;
+    eventually("the clock moves on", SOON, has_moved).await;
+}
+
 /// How often each task has run.
 #[derive(Clone, Default)]
 pub(crate) struct Runs(Arc<Mutex<HashMap<u32, u32>>>);
@@ -187,8 +195,8 @@ on_both! {
         }
         let filter = all(TaskState::Ready).or(TaskState::Delayed);
         let id = confirmed(&bench, OperationAct::Cancel, filter).await;
-        // The clock has moved on, so these are later. They would be met first.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        // These are later. They would be met first.
+        clock_moves_on(&bench).await;
         for number in 4..=6 {
             bench.client.submit(given(number).due(Due::In(SOON))).await.unwrap();
         }

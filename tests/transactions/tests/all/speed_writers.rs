@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use optimus_sql::{PerformInTx as _, lag};
+use optimus_sql::PerformInTx as _;
 use sqlx::{MySql, Postgres};
-use tokio::time::{interval, sleep};
+use tokio::time::{self, interval_at};
 
 use crate::{
     databases::TestDb,
@@ -42,13 +42,9 @@ async fn compare<DB: TestDb>(load: &str, pace: Duration) {
         alone.extend(write(&setup, pace).await);
         // What the relay has left would be work of the next round.
         let relay = setup.start_relay().await;
-        while lag(&setup.pool).await.unwrap().rows > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
+        setup.all_relayed().await;
         beside.extend(write(&setup, pace).await);
-        while lag(&setup.pool).await.unwrap().rows > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
+        setup.all_relayed().await;
         relay.stop().await;
     }
     let [alone, beside] = [alone, beside].map(|mut took: Vec<Duration>| {
@@ -79,8 +75,8 @@ async fn write<DB: TestDb>(setup: &Setup<DB>, pace: Duration) -> Vec<Duration> {
     let end = Instant::now() + ROUND;
     let writer = async |writer: u32| {
         let mut took = Vec::new();
-        sleep(pace * writer / WRITERS).await;
-        let mut ticks = interval(pace.max(Duration::from_nanos(1)));
+        let first = time::Instant::now() + pace * writer / WRITERS;
+        let mut ticks = interval_at(first, pace.max(Duration::from_nanos(1)));
         while Instant::now() < end {
             if !pace.is_zero() {
                 ticks.tick().await;
