@@ -4,12 +4,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     command::{
-        completions::Completions, console::ConsoleArguments, dead::DeadCommand, dev::Dev,
-        dispenser::DispenserCommand, doctor::Doctor, exporter::Exporter, flow::FlowCommand,
-        group::GroupCommand, history::HistoryCommand, lane::LaneCommand, limit::LimitCommand,
-        man::Man, op::OpCommand, process::ProcessCommand, queue::QueueCommand,
-        schedule::ScheduleCommand, search::Search, shard::ShardCommand, stats::StatsArguments,
-        task::TaskCommand, top::Top, worker::WorkerCommand,
+        audit::AuditCommand, completions::Completions, console::ConsoleArguments,
+        dead::DeadCommand, dev::Dev, dispenser::DispenserCommand, doctor::Doctor,
+        exporter::Exporter, flow::FlowCommand, group::GroupCommand, history::HistoryCommand,
+        lane::LaneCommand, limit::LimitCommand, man::Man, op::OpCommand, process::ProcessCommand,
+        queue::QueueCommand, schedule::ScheduleCommand, search::Search, shard::ShardCommand,
+        stats::StatsArguments, task::TaskCommand, top::Top, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -108,6 +108,9 @@ pub(crate) enum Command {
     /// Flows: what a task waits for, and what that waits for.
     #[command(subcommand)]
     Flow(FlowCommand),
+    /// What operators have done: who, when, what and why.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     Search(Search),
     Top(Top),
     Doctor(Doctor),

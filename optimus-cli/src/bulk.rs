@@ -12,6 +12,9 @@ use crate::{
     tally::{Fate, Tally},
 };
 
+/// How many ids the audit names.
+const AUDITED_MAX: usize = 100;
+
 /// What is done with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
@@ -22,6 +25,16 @@ pub(crate) enum Act {
 }
 
 impl Act {
+    /// The act in the audit.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Retry => "task.retry",
+            Self::Cancel => "task.cancel",
+            Self::Delete => "task.delete",
+            Self::RunNow => "task.run_now",
+        }
+    }
+
     /// What was done, for the tally.
     pub(crate) fn done(self) -> &'static str {
         match self {
@@ -35,6 +48,26 @@ impl Act {
 
 /// Changes these tasks. If Redis goes away, the others are left.
 pub(crate) async fn change(
+    session: &Session<'_>,
+    act: Act,
+    ids: &[TaskId],
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let named: Vec<_> = ids.iter().take(AUDITED_MAX).map(TaskId::to_string).collect();
+    let more = match ids.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let target = format!("{}{more}", named.join(" "));
+    let changing = async {
+        change_all(session, act, ids, tally).await?;
+        Ok::<_, Failure>(tally.text(act.done()))
+    };
+    session.audited_as(act.verb(), target, changing, String::clone).await?;
+    Ok(())
+}
+
+async fn change_all(
     session: &Session<'_>,
     act: Act,
     ids: &[TaskId],

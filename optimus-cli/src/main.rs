@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
+mod audited;
 mod bulk;
 mod command;
 mod consent;

@@ -62,8 +62,7 @@ pub(crate) async fn change(
         Tally::of(&operation).print(session.out, verb(act))?;
         return Ok(Exit::Done);
     }
-    operations.confirm(&operation.id, matched, session.reason.clone()).await?;
-    follow(session, &operation.id).await
+    begin(session, &operation).await
 }
 
 /// Asks about an operation that somebody has counted, and changes its tasks.
@@ -73,7 +72,7 @@ pub(crate) async fn confirm(
     expected: Option<u64>,
 ) -> Result<Exit, Failure> {
     let operation = counted(session, operation).await?;
-    let Operation { id, state, matched, .. } = operation.clone();
+    let Operation { id, state, .. } = operation.clone();
     let Some(until) = operation.confirm_until() else {
         return Err(OperationError::WrongState { id, state, what: "confirmed" }.into());
     };
@@ -82,8 +81,16 @@ pub(crate) async fn confirm(
     }
     session.out.hint(&clean::line(&operation.text()));
     agree(session, &operation, expected, |count| format!("Confirm it for {count}?"))?;
-    session.client.operations().confirm(&id, matched, session.reason.clone()).await?;
-    follow(session, &id).await
+    begin(session, &operation).await
+}
+
+/// Confirms a counted operation, and carries it on to its end.
+async fn begin(session: &Session<'_>, operation: &Operation) -> Result<Exit, Failure> {
+    let (operations, id) = (session.client.operations(), &operation.id);
+    let confirming = operations.confirm(id, operation.matched, session.reason.clone());
+    let target = format!("{id}: {}", operation.text());
+    session.audited("operation.confirm", target, confirming).await?;
+    follow(session, id).await
 }
 
 /// Counts the rest of the tasks.

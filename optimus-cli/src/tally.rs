@@ -104,8 +104,8 @@ impl Tally {
         self.done + self.asked_to_stop + self.refused + self.gone
     }
 
-    /// Prints the counts, and returns the exit code. `verb` is such as `requeued`.
-    pub(crate) fn print(&self, out: &Out, verb: &str) -> Result<Exit, Failure> {
+    /// Returns the counts in words. `verb` is such as `requeued`.
+    pub(crate) fn text(&self, verb: &str) -> String {
         let mut parts = vec![format!("{} {verb}", text::number(self.done))];
         let others = [
             (self.asked_to_stop, "asked to stop"),
@@ -115,7 +115,12 @@ impl Tally {
         ];
         let others = others.iter().filter(|(count, _)| *count > 0);
         parts.extend(others.map(|(count, what)| format!("{} {what}", text::number(*count))));
-        out.done(self, &parts.join(" · "))?;
+        parts.join(" · ")
+    }
+
+    /// Prints the counts, and returns the exit code. `verb` is such as `requeued`.
+    pub(crate) fn print(&self, out: &Out, verb: &str) -> Result<Exit, Failure> {
+        out.done(self, &self.text(verb))?;
         for Problem { error, .. } in &self.problems {
             out.hint(&format!("  {error}"));
         }

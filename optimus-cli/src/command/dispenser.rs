@@ -208,7 +208,9 @@ pub(crate) async fn run(command: DispenserCommand, session: &Session<'_>) -> Res
             let question = format!("Give all items of {assignee} back to the pool of {name}?");
             session.consent.ask(&question)?;
             let object = json!({ "dispenser": name, "assignee": assignee, "done": "released" });
-            of(name, times).release(&assignee).await?;
+            let target = format!("{name} {assignee}");
+            let dispenser = of(name, times);
+            session.audited("dispenser.release", target, dispenser.release(&assignee)).await?;
             out.done(&object, &format!("the items of {assignee} are back in the pool"))?;
             Ok(Exit::Done)
         }

@@ -85,7 +85,9 @@ pub(crate) async fn run(command: FlowCommand, session: &Session<'_>) -> Result<E
             }
             let count = text::count(steps.len() as u64, "step");
             session.consent.ask(&format!("Cancel {count}?"))?;
-            session.client.cancel_flow(steps.clone()).await?;
+            let target = steps.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
+            let cancelling = session.client.cancel_flow(steps.clone());
+            session.audited("flow.cancel", target, cancelling).await?;
             let object = json!({ "ids": steps, "done": "cancelled" });
             session.out.done(&object, &format!("{count}: cancelled, or asked to stop"))?;
             Ok(Exit::Done)

@@ -106,7 +106,7 @@ pub(crate) async fn run(command: GroupCommand, session: &Session<'_>) -> Result<
             let group = session.client.group::<()>(id.clone());
             let progress = group.progress().await?;
             session.consent.ask(&format!("Cancel group {id}? {progress}."))?;
-            let count = group.cancel().await?;
+            let count = session.audited("group.cancel", &id, group.cancel()).await?;
             let object = json!({ "id": id, "done": "cancelled", "members": count });
             let members = text::count(count, "member");
             session.out.done(&object, &format!("group {id} is cancelled, with {members}"))?;

@@ -120,18 +120,21 @@ pub(crate) async fn run(command: HistoryCommand, session: &Session<'_>) -> Resul
             if !tasks.is_empty() {
                 options = options.tasks(tasks);
             }
-            session.client.keep_history(&queue, &options).await?;
+            let keeping = session.client.keep_history(&queue, &options);
+            session.audited("history.keep", &queue, keeping).await?;
             let object = json!({ "queue": queue, "done": "kept", "options": options });
             session.out.done(&object, &format!("queue {queue} keeps {}", kept(&options)))?;
             Ok(Exit::Done)
         }
         HistoryCommand::Stop { queue } => {
-            let answer = session.client.stop_history(&queue).await?;
+            let stopping = session.client.stop_history(&queue);
+            let answer = session.audited("history.stop", &queue, stopping).await?;
             changed(session, &queue, answer, "stopped", "keeps no more lines")
         }
         HistoryCommand::Remove { queue } => {
             session.consent.ask(&format!("Remove the history of queue {queue}, forever?"))?;
-            let answer = session.client.remove_history(&queue).await?;
+            let removing = session.client.remove_history(&queue);
+            let answer = session.audited("history.remove", &queue, removing).await?;
             changed(session, &queue, answer, "removed", "has no history")
         }
     }

@@ -119,11 +119,16 @@ async fn set_width(
     key: &str,
     change: Change,
 ) -> Result<Exit, Failure> {
-    let lane = session.client.lane(queue, key);
+    let (lane, target) = (session.client.lane(queue, key), format!("{queue} {key}"));
     let (answer, set) = match change {
         Change::None => (None, lane.width().await?),
-        Change::Set(width) => (Some(lane.set_width(width).await?), Some(width)),
-        Change::Reset => (Some(lane.reset_width().await?), None),
+        Change::Set(width) => {
+            let setting = lane.set_width(width);
+            (Some(session.audited("lane.width", &target, setting).await?), Some(width))
+        }
+        Change::Reset => {
+            (Some(session.audited("lane.reset_width", &target, lane.reset_width()).await?), None)
+        }
     };
     let object = json!({
         "queue": queue,
@@ -140,7 +145,8 @@ async fn set_width(
 
 async fn cancel(session: &Session<'_>, queue: &QueueName, key: &str) -> Result<Exit, Failure> {
     session.consent.ask(&format!("Cancel the tasks of lane {key} of queue {queue}?"))?;
-    let done = session.client.cancel_lane(queue, key).await?;
+    let cancelling = session.client.cancel_lane(queue, key);
+    let done = session.audited("lane.cancel", format_args!("{queue} {key}"), cancelling).await?;
     let object = json!({
         "queue": queue,
         "lane": key,

@@ -138,11 +138,13 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = rate.into_iter().fold(limit, Limit::rate);
             limit = burst.into_iter().fold(limit, Limit::burst);
             limit = max_working.into_iter().fold(limit, Limit::max_working);
-            let answer = session.client.gate(&queue, gate.clone()).set(limit).await?;
+            let handle = session.client.gate(&queue, gate.clone());
+            let answer = act(session, "limit.set", (&queue, &gate), handle.set(limit)).await?;
             changed(session, (&queue, &gate), "set", answer)
         }
         LimitCommand::Remove { queue, gate } => {
-            let answer = session.client.gate(&queue, gate.clone()).remove().await?;
+            let handle = session.client.gate(&queue, gate.clone());
+            let answer = act(session, "limit.remove", (&queue, &gate), handle.remove()).await?;
             changed(session, (&queue, &gate), "removed", answer)
         }
         LimitCommand::Pause { queue, gate } => pause(session, &queue, gate).await,
@@ -168,7 +170,8 @@ pub(crate) async fn pause(
     gate: Gate,
 ) -> Result<Exit, Failure> {
     let handle = session.client.gate(queue, gate.clone());
-    let answer = handle.pause(&session.by, &session.reason).await?;
+    let pausing = handle.pause(&session.by, &session.reason);
+    let answer = act(session, "limit.pause", (queue, &gate), pausing).await?;
     changed(session, (queue, &gate), "paused", answer)
 }
 
@@ -178,8 +181,19 @@ pub(crate) async fn resume(
     queue: &QueueName,
     gate: Gate,
 ) -> Result<Exit, Failure> {
-    let answer = session.client.gate(queue, gate.clone()).resume().await?;
+    let handle = session.client.gate(queue, gate.clone());
+    let answer = act(session, "limit.resume", (queue, &gate), handle.resume()).await?;
     changed(session, (queue, &gate), "resumed", answer)
+}
+
+/// Does an act that the audit shows.
+async fn act(
+    session: &Session<'_>,
+    verb: &str,
+    (queue, gate): (&QueueName, &Gate),
+    doing: impl Future<Output = Result<GateAnswer, optimus_core::Error>>,
+) -> Result<GateAnswer, Failure> {
+    session.audited(verb, format_args!("{queue} {}", gate_text(gate)), doing).await
 }
 
 fn changed(

@@ -1,5 +1,6 @@
 //! One noun, one file: the arguments of its commands, and what they do.
 
+pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod console;
 pub(crate) mod dead;
@@ -75,6 +76,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Dispenser(command) => dispenser::run(command, session).await,
         Command::Group(command) => group::run(command, session).await,
         Command::Flow(command) => flow::run(command, session).await,
+        Command::Audit(command) => audit::run(command, session).await,
         Command::Search(command) => search::run(command, session).await,
         Command::Doctor(command) => doctor::run(&command, session).await,
         Command::Exporter(command) => exporter::run(command, session).await,

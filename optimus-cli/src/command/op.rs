@@ -125,7 +125,8 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
             operation::confirm(session, known(session, &id).await?, expect).await
         }
         OpCommand::Cancel { id } => {
-            let operation = operations.cancel(&id).await?;
+            let cancelling = operations.cancel(&id);
+            let operation = session.audited("operation.cancel", &id, cancelling).await?;
             let changed = text::count(operation.done + operation.asked_to_stop, "task");
             let sentence = format!("operation {id} is cancelled; {changed} changed so far");
             session.out.done(&operation, &sentence)?;

@@ -94,15 +94,19 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
         }
         ProcessCommand::Show { id } => show(session, &id).await,
         ProcessCommand::Quiet { id } => {
-            let answer = session.client.process(&id.parse()?).quiet().await?;
+            let process = session.client.process(&id.parse()?);
+            let answer = session.audited("process.quiet", &id, process.quiet()).await?;
             asked(session, &id, answer, "begins no more tasks")
         }
         ProcessCommand::Resume { id } => {
-            let answer = session.client.process(&id.parse()?).resume().await?;
+            let process = session.client.process(&id.parse()?);
+            let answer = session.audited("process.resume", &id, process.resume()).await?;
             asked(session, &id, answer, "uses all its slots")
         }
         ProcessCommand::Slots { id, count } => {
-            let answer = session.client.process(&id.parse()?).slots(count).await?;
+            let process = session.client.process(&id.parse()?);
+            let target = format_args!("{id} {count}");
+            let answer = session.audited("process.slots", target, process.slots(count)).await?;
             asked(
                 session,
                 &id,
@@ -116,7 +120,8 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
                 return Err(absent(&id));
             }
             session.consent.ask(&format!("Stop {id}?"))?;
-            let answer = session.client.process(&worker).stop().await?;
+            let process = session.client.process(&worker);
+            let answer = session.audited("process.stop", &id, process.stop()).await?;
             asked(session, &id, answer, "ends")
         }
     }

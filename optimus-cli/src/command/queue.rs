@@ -72,12 +72,14 @@ pub(crate) async fn run(command: QueueCommand, session: &Session<'_>) -> Result<
         QueueCommand::Show { queue } => queue_show::show(session, &queue).await,
         QueueCommand::Pause { queue } => {
             let gate = session.client.gate(&queue, Gate::Queue);
-            let answer = gate.pause(&session.by, &session.reason).await?;
+            let pausing = gate.pause(&session.by, &session.reason);
+            let answer = session.audited("queue.pause", &queue, pausing).await?;
             let known = if answer.is_known { QueueAnswer::Known } else { QueueAnswer::Unknown };
             changed(session, &queue, "paused", known)
         }
         QueueCommand::Resume { queue } => {
-            let answer = session.client.resume(&queue).await?;
+            let resuming = session.client.resume(&queue);
+            let answer = session.audited("queue.resume", &queue, resuming).await?;
             changed(session, &queue, "resumed", answer)
         }
         QueueCommand::Clear { queue, states, filter, expect } => {
@@ -217,17 +219,25 @@ async fn clear(
 }
 
 async fn forget(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {
-    if session.client.forget_queue(queue).await? == ForgetAnswer::Forgotten {
-        let answer = json!({ "queue": queue, "done": "forgotten" });
-        session.out.done(&answer, &format!("queue {queue} is forgotten"))?;
-        return Ok(Exit::Done);
-    }
-    Err(Failure::of(
+    let forgetting = async {
+        match session.client.forget_queue(queue).await? {
+            ForgetAnswer::Forgotten => Ok(()),
+            _ => Err(still_used(queue)),
+        }
+    };
+    session.audited("queue.forget", queue, forgetting).await?;
+    let answer = json!({ "queue": queue, "done": "forgotten" });
+    session.out.done(&answer, &format!("queue {queue} is forgotten"))?;
+    Ok(Exit::Done)
+}
+
+fn still_used(queue: &QueueName) -> Failure {
+    Failure::of(
         Exit::Refused,
         format!(
             "queue {queue} is still used: it has tasks, workers, schedules, groups, limits or a \
              pause, or a client has submitted to it lately. `optimus queue show {queue}` says \
              more. A queue that nobody uses for a day is forgotten by itself."
         ),
-    ))
+    )
 }

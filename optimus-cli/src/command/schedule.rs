@@ -49,19 +49,18 @@ pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Resu
             Ok(Exit::Done)
         }
         ScheduleCommand::Pause { name } => {
-            if !schedules.pause_because(&name, &session.by, &session.reason).await? {
-                return Err(unknown(&name));
-            }
+            let pausing = schedules.pause_because(&name, &session.by, &session.reason);
+            act(session, "schedule.pause", &name, pausing).await?;
             changed(session, &name, "paused")
         }
         ScheduleCommand::Resume { name } => {
-            if !schedules.resume(&name).await? {
-                return Err(unknown(&name));
-            }
+            act(session, "schedule.resume", &name, schedules.resume(&name)).await?;
             changed(session, &name, "resumed")
         }
         ScheduleCommand::RunNow { name } => {
-            let Some(id) = schedules.run_now(&name).await? else { return Err(unknown(&name)) };
+            let submitting =
+                async { schedules.run_now(&name).await?.ok_or_else(|| unknown(&name)) };
+            let id = session.audited("schedule.run_now", &name, submitting).await?;
             let object = json!({ "schedule": name, "id": id });
             session.out.done(&object, &format!("task {id} was submitted"))?;
             Ok(Exit::Done)
@@ -72,12 +71,21 @@ pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Resu
                 session.out.hint(&code_has_it(&found));
             }
             session.consent.ask(&format!("Remove schedule {name} with its history?"))?;
-            if !schedules.remove(&name).await? {
-                return Err(unknown(&name));
-            }
+            act(session, "schedule.remove", &name, schedules.remove(&name)).await?;
             changed(session, &name, "removed")
         }
     }
+}
+
+/// Does an act that the audit shows; an error if there is no such schedule.
+async fn act(
+    session: &Session<'_>,
+    verb: &str,
+    name: &str,
+    doing: impl Future<Output = Result<bool, optimus_core::Error>>,
+) -> Result<(), Failure> {
+    let doing = async { if doing.await? { Ok(()) } else { Err(unknown(name)) } };
+    session.audited(verb, name, doing).await
 }
 
 /// Says what follows the removal of a schedule that a program's code has.

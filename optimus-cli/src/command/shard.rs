@@ -192,36 +192,49 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
         ShardCommand::Show { name } => show(session, &name).await,
         ShardCommand::Pause { name, index } => {
             let shards = session.client.shards(&name).because(&session.by, &session.reason);
-            let is_new = match index {
-                Some(index) => shards.pause(index).await?,
-                None => shards.pause_all().await?,
+            let pausing = async {
+                match index {
+                    Some(index) => shards.pause(index).await,
+                    None => shards.pause_all().await,
+                }
             };
+            let is_new = session.audited("shards.pause", target(&name, index), pausing).await?;
             let done = if is_new { "paused" } else { "paused already" };
             changed(session, &name, index, done)
         }
         ShardCommand::Resume { name, index } => {
             let shards = session.client.shards(&name);
-            let was_paused = match index {
-                Some(index) => shards.resume_one(index).await?,
-                None => shards.resume().await?,
+            let resuming = async {
+                match index {
+                    Some(index) => shards.resume_one(index).await,
+                    None => shards.resume().await,
+                }
             };
+            let target = target(&name, index);
+            let was_paused = session.audited("shards.resume", target, resuming).await?;
             changed(session, &name, index, if was_paused { "resumed" } else { "not paused" })
         }
         ShardCommand::Count { name, count } => {
             let question =
                 format!("Change the shards of {name} to {count}? Holders give theirs back first.");
             session.consent.ask(&question)?;
-            let before = session.client.shards(&name).set_count(count).await?;
+            let (shards, target) = (session.client.shards(&name), format!("{name} {count}"));
+            let before = session.audited("shards.count", target, shards.set_count(count)).await?;
             let object = json!({ "name": name, "count": count, "before": before });
             session.out.done(&object, &format!("{name} has {count} shards; it had {before}"))?;
             Ok(Exit::Done)
         }
         ShardCommand::Restart { name } => {
             session.consent.ask(&format!("Forget all positions of {name}, and begin again?"))?;
-            session.client.shards(&name).restart().await?;
+            let shards = session.client.shards(&name);
+            session.audited("shards.restart", &name, shards.restart()).await?;
             changed(session, &name, None, "restarted")
         }
     }
+}
+
+fn target(name: &str, index: Option<u16>) -> String {
+    index.map_or_else(|| name.to_owned(), |index| format!("{name} {index}"))
 }
 
 /// Refuses a name that no worker has served, before anything is asked or changed.

@@ -57,7 +57,8 @@ pub(crate) async fn submit(session: &Session<'_>, wanted: SubmitTask) -> Result<
     if let Some(doubt) = doubt(session, &queue, &task).await? {
         session.consent.ask(&format!("{doubt} Submit it?"))?;
     }
-    let handle = session.client.submit(call).await?;
+    let (target, submitting) = (format!("{queue} {task}"), session.client.submit(call));
+    let handle = session.audited("task.submit", target, submitting).await?;
     let (id, is_duplicate) = (handle.id(), handle.is_duplicate());
     let object = json!({ "id": id, "queue": queue, "task": task, "duplicate": is_duplicate });
     session.out.done(&object, &id.to_string())?;

@@ -3,7 +3,7 @@
 use optimus::TaskState;
 
 use crate::{
-    kit::run,
+    kit::{raw, run},
     stage::{Stage, send},
 };
 
@@ -154,4 +154,40 @@ async fn limits_lanes_and_schedules_are_changed() {
     stage.optimus(&["dispenser", "release", "review", "carol", "--yes"]).ended(0);
     let shown = stage.optimus(&["dispenser", "show", "review", "--json"]).ended(0).json();
     assert_eq!((shown[0]["open"].as_u64(), shown[0]["assigned"].as_u64()), (Some(3), Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_shows_who_has_done_what_and_what_became_of_it() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.optimus(&["audit", "list"]).ended(0).out, "Nobody has acted yet.\n");
+    let [dead, other] = stage.ended(["fail: a", "fail: b"]).await.map(|id| id.to_string());
+    let why = ["--operator", "bob", "--reason", "a deploy"];
+    stage.optimus(&[&["queue", "pause", "mail"], &why[..]].concat()).ended(0);
+    stage.optimus(&["limit", "set", "mail", "task:send", "--rate", "5/s"]).ended(0);
+    stage.optimus(&["task", "retry", &dead]).ended(0);
+    stage.optimus(&["task", "retry", &dead, &other]).ended(5);
+    stage.optimus(&["schedule", "pause", "nope"]).ended(3);
+    // Nothing was done, as nobody has agreed.
+    stage.optimus(&["task", "delete", &dead]).ended(9);
+    stage.optimus(&["audit", "list"]).matches("audit_list");
+    stage.optimus(&["queue", "clear", "mail", "--yes"]).ended(0);
+    stage.optimus(&["queue", "resume", "mail"]).ended(0);
+    let first = stage.optimus(&["audit", "list", "--limit", "3"]).ended(0);
+    let (_, after) = first.err.split_once("--after ").expect("there are more");
+    let rest = stage.optimus(&["audit", "list", "--json", "--after", after.trim()]).ended(0);
+    let acts: Vec<_> = rest.json().iter().map(|row| row["act"].clone()).collect();
+    let earlier = ["task.retry", "task.retry", "limit.set", "queue.pause"];
+    assert_eq!(acts, earlier, "after resume, confirm and schedule.pause");
+    stage.optimus(&["audit", "list", "--after", "x"]).ended(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_acts_also_if_the_audit_is_damaged() {
+    let stage = Stage::new().await;
+    let key = format!("{{{}:@audit:0}}:audit", stage.namespace);
+    raw(stage.url(), &["SET", &key, "no list"]);
+    let paused = stage.optimus(&["queue", "pause", "mail"]).ended(0);
+    assert_eq!(paused.out, "queue mail is paused\n");
+    assert!(paused.err.contains("the audit does not show this act"), "{paused:?}");
+    stage.optimus(&["audit", "list"]).ended(1);
 }
