@@ -3,7 +3,8 @@
 --
 -- The cursor names the last task that was read. The next page begins after that task, even if tasks
 -- came and left meanwhile: no task that stays in the state is omitted. A task may appear twice if
--- the task of the cursor has left, or if it was cancelled in the ready list and requeued. A page
+-- the task of the cursor has left, or if it was tried, then cancelled in the ready list, and
+-- requeued. A page
 -- may have fewer rows than requested.
 --
 -- KEYS   the naming block

@@ -4,8 +4,8 @@
 -- whole time again. The task holds its biz id again; if another task holds it, the script refuses
 -- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
 -- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
--- prerequisites waits again for those that are not met. A tombstone of the task in the ready list
--- stays a tombstone.
+-- prerequisites waits again for those that are not met. A task that was never tried and has a
+-- tombstone in the ready list has its old place there again.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
@@ -21,7 +21,7 @@
 local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local success, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local requeued, operated = KEYS[15], KEYS[16]
+local skips, requeued, operated = KEYS[15], KEYS[16], KEYS[17]
 local now, id, batch = now_ms(ARGV[1]), ARGV[2], ARGV[3]
 local REMEMBERED_MS = '60000'
 
@@ -77,6 +77,9 @@ elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
   read_joins(joins)
 end
 local was_tried = redis.call('HEXISTS', tries, id) == 1
+-- An entry without a stamp would show a claim that the task was never tried and expires as it did.
+local is_as_new = is_ready and not was_tried and not expires_in
+local tombstones = is_as_new and tonumber(redis.call('HGET', skips, id) or '')
 redis.call('HLEN', cancel)
 redis.call('LLEN', ready)
 redis.call('ZCARD', priority)
@@ -106,7 +109,10 @@ if later then
   zadd_as_table(delayed, later, { whole(now), id })
   due_at_latest(meta, wake, due_hint, now)
 end
-if is_ready then
+if tombstones then
+  strike_off(skips, meta, { [id] = 1 }, { [id] = tombstones })
+  wake_worker(wake)
+elseif is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)
 end
 if not batch then

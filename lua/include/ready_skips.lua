@@ -1,7 +1,7 @@
 -- ready_skips: tombstones. A cancelled task's entry stays in the ready list, because removing it
 -- from the middle of a long list would take tens of ms. `skips` counts such entries by id,
--- `tombstones` in `meta` counts all of them. A requeued task has a second entry, and the first of
--- the two is skipped.
+-- `tombstones` in `meta` counts all of them. A requeued task that was never tried has its entry
+-- again. Another one has a second entry, and the first of the two is skipped.
 
 -- Returns how many entries of each of these tasks must be skipped, by id.
 local function skips_of(skips, entries)

@@ -20,7 +20,7 @@ async fn assert_terminal(bench: &Bench, id: &TaskId, state: &str) {
 }
 
 async fn a_task_that_waits_is_cancelled_at_once(bench: Bench) {
-    let ready = bench.add(0, job()).await;
+    let ready = bench.add(0, job().expires_in(ms(90_000))).await;
     let retry = bench.add(0, job()).await;
     let ranked = bench.add(0, job().priority(-1)).await;
     let delayed = bench.add(0, job().due(Due::In(ms(50)))).await;

@@ -2,12 +2,12 @@
 
 use std::slice;
 
-use optimus_core::{Due, Submit, TaskId, TaskState, broker::Give};
+use optimus_core::{Call, Due, Submit, TaskId, TaskState, broker::Give};
 
 use crate::{
     acts::{Grants, given, ids_of, keep, ms},
     bench::Bench,
-    jobs::{job, jobs},
+    jobs::{Job, job, jobs},
 };
 
 /// The waiting time that equals one step of priority.
@@ -138,6 +138,11 @@ async fn a_claim_passes_128_tombstones(bench: Bench) {
     assert_eq!((claimed.ids(), claimed.more), (vec![tasks[299].id().clone()], false));
 }
 
+/// A task that has a second entry when it is requeued.
+fn mortal() -> Call<Job> {
+    job().expires_in(ms(90_000))
+}
+
 async fn no_task_overtakes_those_after_tombstones(bench: Bench) {
     let (line, due) = (jobs(4), job().due(Due::In(ms(5))));
     bench.submit(0, &line).await;
@@ -166,6 +171,25 @@ async fn a_page_of_ready_tasks_has_no_purged_task_and_none_twice(bench: Bench) {
     assert_eq!(page, [tasks[1].id().clone(), tasks[2].id().clone()]);
 }
 
+async fn tasks_that_were_cancelled_and_requeued_are_listed_once(bench: Bench) {
+    let tasks = jobs(20);
+    bench.submit(0, &tasks).await;
+    for task in &tasks {
+        bench.at(0).cancel(task.id()).await.unwrap();
+        bench.at(0).requeue(task.id()).await.unwrap();
+    }
+    let (mut listed, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = bench.now().list(&bench.queue, TaskState::Ready, 8, &cursor).await.unwrap();
+        listed.extend(page.rows.into_iter().map(|row| row.id));
+        cursor = page.next;
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(listed, tasks.iter().map(|task| task.id().clone()).collect::<Vec<_>>());
+}
+
 async fn a_task_cancelled_while_ranked_leaves_no_tombstone(bench: Bench) {
     let id = bench.add(0, job().priority(1)).await;
     bench.at(0).cancel(&id).await.unwrap();
@@ -175,7 +199,7 @@ async fn a_task_cancelled_while_ranked_leaves_no_tombstone(bench: Bench) {
 }
 
 async fn cancelled_and_requeued_it_runs_once_with_two_workers(bench: Bench) {
-    let id = bench.add(0, job()).await;
+    let id = bench.add(0, mortal()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(0).requeue(&id).await.unwrap();
     assert_eq!((ready(&bench).await, bench.ready_list().await.len()), (1, 2));
@@ -192,7 +216,7 @@ async fn cancelled_and_requeued_it_runs_once_with_two_workers(bench: Bench) {
 }
 
 async fn requeued_twice_within_a_millisecond_it_runs_once(bench: Bench) {
-    let id = bench.add(0, job()).await;
+    let id = bench.add(0, mortal()).await;
     for _ in 0..3 {
         bench.at(0).cancel(&id).await.unwrap();
         bench.at(0).requeue(&id).await.unwrap();
@@ -213,7 +237,7 @@ async fn requeued_while_the_clock_was_set_back_it_runs_once(bench: Bench) {
 }
 
 async fn an_old_entry_does_not_start_a_running_task_again(bench: Bench) {
-    let id = bench.add(0, job()).await;
+    let id = bench.add(0, mortal()).await;
     let other = bench.add(0, job()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(0).requeue(&id).await.unwrap();
@@ -251,6 +275,7 @@ on_both![
     a_claim_passes_128_tombstones,
     no_task_overtakes_those_after_tombstones,
     a_page_of_ready_tasks_has_no_purged_task_and_none_twice,
+    tasks_that_were_cancelled_and_requeued_are_listed_once,
     a_task_cancelled_while_ranked_leaves_no_tombstone,
     cancelled_and_requeued_it_runs_once_with_two_workers,
     requeued_twice_within_a_millisecond_it_runs_once,

@@ -53,8 +53,19 @@ async fn a_requeued_task_has_its_whole_time_to_start(bench: Bench) {
     assert_eq!(claimed.grants[0].start_by, StartBy::At(START + 590));
 }
 
-async fn a_cancelled_task_goes_to_the_end_of_the_ready_list(bench: Bench) {
+async fn a_cancelled_task_that_was_never_tried_has_its_old_place(bench: Bench) {
     let id = bench.add(0, job()).await;
+    let other = bench.add(0, job()).await;
+    bench.at(0).cancel(&id).await.unwrap();
+    bench.at(9).requeue(&id).await.unwrap();
+    assert_eq!(bench.state(&id).await, TaskState::Ready);
+    assert_eq!(bench.ready_list().await, [&id, &other].map(TaskId::stored));
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
+    assert!(!bench.names().await.contains(&"skips".to_owned()), "there is nothing to skip");
+}
+
+async fn a_cancelled_task_that_can_expire_goes_to_the_end_of_the_ready_list(bench: Bench) {
+    let id = bench.add(0, job().expires_in(ms(90_000))).await;
     let other = bench.add(0, job()).await;
     bench.at(0).cancel(&id).await.unwrap();
     bench.at(9).requeue(&id).await.unwrap();
@@ -122,7 +133,8 @@ on_both![
     an_operation_that_is_sent_again_is_done_once,
     a_dead_task_starts_again_and_keeps_its_history,
     a_requeued_task_has_its_whole_time_to_start,
-    a_cancelled_task_goes_to_the_end_of_the_ready_list,
+    a_cancelled_task_that_was_never_tried_has_its_old_place,
+    a_cancelled_task_that_can_expire_goes_to_the_end_of_the_ready_list,
     a_task_cancelled_before_its_time_is_ready_at_once,
     a_ranked_task_is_ranked_again,
     the_requeue_of_another_state_is_refused_with_that_state,

@@ -76,6 +76,17 @@ impl Queue {
         entry.expect("a ready task without a priority has an entry").tombstone = true;
     }
 
+    /// Gives a task the entry of its last tombstone again. Returns whether there was one.
+    pub(super) fn revive(&mut self, id: &TaskId) -> bool {
+        let mut entries = self.ready.iter_mut().rev();
+        let Some(entry) = entries.find(|entry| entry.id == *id && entry.tombstone) else {
+            return false;
+        };
+        entry.tombstone = false;
+        self.task(id).place = Place::Ready;
+        true
+    }
+
     /// Takes the next task: the head of the ready list, unless a ranked task comes first. Tasks
     /// that have just become due follow, up to the first one with a priority, which must be ranked
     /// before.
