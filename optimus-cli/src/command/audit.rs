@@ -52,7 +52,7 @@ impl From<AuditRow> for ActRow {
 
 impl Row for ActRow {
     const COLUMNS: &'static [Column] = &[
-        Column::number("WHEN"),
+        Column::text("WHEN"),
         Column::text("WHO"),
         Column::text("ACT"),
         Column::text("OF"),

@@ -138,14 +138,15 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = rate.into_iter().fold(limit, Limit::rate);
             limit = burst.into_iter().fold(limit, Limit::burst);
             limit = max_working.into_iter().fold(limit, Limit::max_working);
+            let shown = limit_text(&limit);
             let handle = session.client.gate(&queue, gate.clone());
             let answer = act(session, "limit.set", (&queue, &gate), handle.set(limit)).await?;
-            changed(session, (&queue, &gate), "set", answer)
+            changed(session, (&queue, &gate), &Done::Set(shown), answer)
         }
         LimitCommand::Remove { queue, gate } => {
             let handle = session.client.gate(&queue, gate.clone());
             let answer = act(session, "limit.remove", (&queue, &gate), handle.remove()).await?;
-            changed(session, (&queue, &gate), "removed", answer)
+            changed(session, (&queue, &gate), &Done::Removed, answer)
         }
         LimitCommand::Pause { queue, gate } => pause(session, &queue, gate).await,
         LimitCommand::Resume { queue, gate } => resume(session, &queue, gate).await,
@@ -172,7 +173,7 @@ pub(crate) async fn pause(
     let handle = session.client.gate(queue, gate.clone());
     let pausing = handle.pause(&session.by, &session.reason);
     let answer = act(session, "limit.pause", (queue, &gate), pausing).await?;
-    changed(session, (queue, &gate), "paused", answer)
+    changed(session, (queue, &gate), &Done::Paused, answer)
 }
 
 /// Ends a pause.
@@ -183,7 +184,37 @@ pub(crate) async fn resume(
 ) -> Result<Exit, Failure> {
     let handle = session.client.gate(queue, gate.clone());
     let answer = act(session, "limit.resume", (queue, &gate), handle.resume()).await?;
-    changed(session, (queue, &gate), "resumed", answer)
+    changed(session, (queue, &gate), &Done::Resumed, answer)
+}
+
+/// What was done with a limit.
+#[derive(Debug, PartialEq, Eq)]
+enum Done {
+    /// It was set to this.
+    Set(String),
+    Removed,
+    Paused,
+    Resumed,
+}
+
+impl Done {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Set(_) => "set",
+            Self::Removed => "removed",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+        }
+    }
+}
+
+fn limit_text(limit: &Limit) -> String {
+    let rate = limit.rate_limit().map(|rate| match limit.burst_limit() {
+        1 => rate.to_string(),
+        burst => format!("{rate} with bursts of {burst}"),
+    });
+    let working = limit.max_working_limit().map(|max| format!("{max} at once"));
+    rate.into_iter().chain(working).collect::<Vec<_>>().join(" and ")
 }
 
 /// Does an act that the audit shows.
@@ -199,13 +230,14 @@ async fn act(
 fn changed(
     session: &Session<'_>,
     (queue, gate): (&QueueName, &Gate),
-    done: &str,
+    done: &Done,
     answer: GateAnswer,
 ) -> Result<Exit, Failure> {
+    let word = done.word();
     let object = json!({
         "queue": queue,
         "gate": gate_text(gate),
-        "done": done,
+        "done": word,
         "known": answer.is_known,
         "was_set": answer.was_set,
     });
@@ -213,11 +245,20 @@ fn changed(
         Gate::Queue => format!("queue {queue}"),
         gate => format!("{gate} of queue {queue}"),
     };
-    session.out.done(&object, &format!("{what} is {done}"))?;
+    let of_it = match gate {
+        Gate::Named(_) => what.clone(),
+        _ => format!("the limit of {what}"),
+    };
+    let sentence = match done {
+        Done::Set(limit) => format!("{of_it} is {limit}"),
+        Done::Removed => format!("{of_it} is removed"),
+        Done::Paused | Done::Resumed => format!("{what} is {word}"),
+    };
+    session.out.done(&object, &sentence)?;
     if !answer.is_known {
         session.out.hint(&format!("it {answer}"));
     }
-    if done == "removed" && !answer.was_set {
+    if *done == Done::Removed && !answer.was_set {
         session.out.hint(&format!("no limit was set for {gate}; what tasks declare stays"));
     }
     Ok(Exit::Done)
