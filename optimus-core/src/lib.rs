@@ -200,8 +200,8 @@ pub use self::{
     operation_filter::OperationFilter,
     operation_progress::{OperationProblem, OperationSample},
     operator_answers::{
-        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
-        RunNowAnswer, WidthAnswer,
+        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, PauseAnswer,
+        QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     overview::QueueOverview,

@@ -18,9 +18,6 @@ use crate::{
     session::{REQUESTS_MAX, Session},
 };
 
-/// How many names an error lists.
-const NAMES_MAX: usize = 10;
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
     /// List the sharded functions that workers have served.
@@ -194,7 +191,7 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             let shards = session.client.shards(&name).because(&session.by, &session.reason);
             let is_new = match index {
                 Some(index) => shards.pause(index).await?,
-                None => shards.pause_all().await?,
+                None => shards.pause_all().await?.is_changed,
             };
             let done = if is_new { "paused" } else { "paused already" };
             changed(session, &name, index, done)
@@ -203,7 +200,7 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             let shards = session.client.shards(&name);
             let was_paused = match index {
                 Some(index) => shards.resume_one(index).await?,
-                None => shards.resume().await?,
+                None => shards.resume().await?.is_changed,
             };
             changed(session, &name, index, if was_paused { "resumed" } else { "not paused" })
         }
@@ -230,15 +227,7 @@ async fn check_name(session: &Session<'_>, name: &str) -> Result<(), Failure> {
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    let known = if known.is_empty() {
-        "no worker has served a sharded function".to_owned()
-    } else {
-        let mut names = known.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
-        if known.len() > NAMES_MAX {
-            names.push_str(", …");
-        }
-        format!("there are: {names}")
-    };
+    let known = text::known(&known, "no worker has served a sharded function");
     Err(Failure::not_found(format!("no worker has ever served the shards of {name}; {known}")))
 }
 
