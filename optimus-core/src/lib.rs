@@ -30,6 +30,7 @@ mod control_words;
 mod credentials;
 mod cron_expression;
 mod cron_instants;
+mod cron_nearest;
 mod current_context;
 mod current_group;
 mod data;
