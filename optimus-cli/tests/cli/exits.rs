@@ -120,11 +120,21 @@ async fn what_does_not_exist_ends_with_3() {
         &["schedule", "pause", "nothing"],
         &["shard", "show", "nothing"],
         &["shard", "pause", "nothing"],
+        &["dispenser", "show", "nothing"],
+        &["dispenser", "open", "nothing"],
+        &["dispenser", "assigned", "nothing"],
+        &["dispenser", "assignees", "nothing"],
+        &["dispenser", "release", "nothing", "ann", "--yes"],
         &["search", unknown],
     ] {
         stage.optimus(line).ended(3);
     }
     stage.optimus(&["task", "show", "x"]).ended(2);
+    stage.client.dispenser("review").add(["photo"]).await.unwrap();
+    let unknown = stage.optimus(&["dispenser", "show", "reviews"]).ended(3).err;
+    assert!(unknown.contains("added items to reviews; there are: review"), "{unknown}");
+    let left = stage.client.dispenser("nothing").peek().await.unwrap();
+    assert!(!left.is_known && left.assignees == 0, "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
