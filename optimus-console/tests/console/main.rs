@@ -17,3 +17,4 @@ mod redaction;
 mod requests;
 mod stage;
 mod statistics;
+mod things;
