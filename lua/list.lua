@@ -22,7 +22,7 @@ local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
 -- Checks.
-local rows, passed, next_cursor = {}, 0, ''
+local rows, count, passed, next_cursor = {}, 0, 0, ''
 -- What is known of the next tasks, by id: records, false if there is none; tries; error histories.
 local records, counted, histories = {}, {}, {}
 
@@ -46,14 +46,17 @@ end
 
 -- Adds a row. Returns false when the page is full: the next page begins after that task.
 local function add(id, worker, at, summary)
-  local record = summary == '' and records[id] or nil
-  local header = record and string.match(record, '^[^\n]*') or ''
-  local row = { id, worker, at, header, record and counted[id] or '',
-    record and string.match(histories[id] or '', '[^\n]*$') or '', summary }
-  for _, word in ipairs(row) do
-    rows[#rows + 1], passed = word, passed + #word
+  local header, tried, failure = '', '', ''
+  local record = summary == '' and records[id]
+  if record then
+    header, tried = string.match(record, '^[^\n]*'), counted[id] or ''
+    failure = histories[id] and string.match(histories[id], '[^\n]*$') or ''
   end
-  return #rows < 7 * most and passed < REPLY_MAX
+  rows[count + 1], rows[count + 2], rows[count + 3], rows[count + 4] = id, worker, at, header
+  rows[count + 5], rows[count + 6], rows[count + 7] = tried, failure, summary
+  count = count + 7
+  passed = passed + #id + #worker + #at + #header + #tried + #failure + #summary
+  return count < 7 * most and passed < REPLY_MAX
 end
 
 -- Reads a zset by score, or with the latest first.
@@ -254,7 +257,7 @@ elseif state == 'blocked' then
     end
     is_open = list_waiting('gathers', 'gather', 'r')
   end
-  if is_open and (begin == 'u' or #rows == 0) then
+  if is_open and (begin == 'u' or count == 0) then
     list_unmet()
   elseif next_cursor == '' and redis.call('HLEN', string.sub(meta, 1, -5) .. 'unmet') > 0 then
     next_cursor = 'u0 -'
