@@ -31,6 +31,7 @@ mod keyspace;
 mod lanes;
 mod lease;
 mod limit;
+mod limit_read;
 mod list;
 mod login;
 mod member_words;

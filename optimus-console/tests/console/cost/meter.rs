@@ -7,6 +7,7 @@ use std::{
 
 use optimus_testkit::RedisServer;
 use redis::aio::MultiplexedConnection;
+use serde_json::Value;
 
 use crate::client::Browser;
 
@@ -23,23 +24,27 @@ pub(super) struct Cost {
     pub(super) commands: u64,
     /// The processor time of Redis.
     pub(super) redis: Duration,
+    /// The time of the longest command: others wait for no more of the page than this.
+    pub(super) longest: Duration,
     /// The time from the request to the answer.
     pub(super) server: Duration,
 }
 
 impl Cost {
     pub(super) const HEADING: &str =
-        "page                                   commands  redis ms  answer ms  (the first time)";
+        "page                                   commands  redis ms   longest  answer ms  (first)";
 
     pub(super) fn row(&self, path: &str) -> String {
-        let [redis, server] = [self.redis, self.server].map(|time| time.as_secs_f64() * 1e3);
+        let times = [self.redis, self.longest, self.server];
+        let [redis, longest, server] = times.map(|time| time.as_secs_f64() * 1e3);
         let path: String = path.chars().take(38).collect();
-        format!("{path:<38} {:>8} {redis:>9.2} {server:>10.1}", self.commands)
+        format!("{path:<38} {:>8} {redis:>9.2} {longest:>9.2} {server:>10.1}", self.commands)
     }
 
     pub(super) fn short(&self) -> String {
-        let [redis, server] = [self.redis, self.server].map(|time| time.as_secs_f64() * 1e3);
-        format!(" ({}, {redis:.2}, {server:.1})", self.commands)
+        let times = [self.redis, self.longest, self.server];
+        let [redis, longest, server] = times.map(|time| time.as_secs_f64() * 1e3);
+        format!(" ({}, {redis:.2}, {longest:.2}, {server:.1})", self.commands)
     }
 }
 
@@ -58,7 +63,11 @@ async fn info(admin: &mut MultiplexedConnection, section: &str) -> BTreeMap<Stri
 
 impl Meter {
     pub(super) async fn new(redis: &RedisServer, browser: Browser) -> Self {
-        Self { admin: redis.admin().await, browser }
+        let mut admin = redis.admin().await;
+        let mut percentiles = redis::cmd("CONFIG");
+        percentiles.arg("SET").arg("latency-tracking-info-percentiles").arg("100");
+        percentiles.exec_async(&mut admin).await.unwrap();
+        Self { admin, browser }
     }
 
     pub(super) async fn memory(&mut self) -> String {
@@ -73,7 +82,7 @@ impl Meter {
             let calls = text.split(',').find_map(|pair| pair.strip_prefix("calls="));
             calls.and_then(|calls| calls.parse().ok()).unwrap_or(0)
         };
-        let is_own = |name: &str| name == "cmdstat_info";
+        let is_own = |name: &str| name == "cmdstat_info" || name.starts_with("cmdstat_config");
         stats.iter().filter(|(name, _)| !is_own(name)).map(|(_, of)| number(of)).sum()
     }
 
@@ -85,16 +94,35 @@ impl Meter {
         Duration::from_secs_f64(seconds("user") + seconds("sys"))
     }
 
+    /// Returns the time of the longest command since the last call.
+    async fn longest(&mut self) -> Duration {
+        let latencies = info(&mut self.admin, "latencystats").await;
+        let is_own = |name: &str| name.ends_with("_info") || name.contains("_config");
+        let others = latencies.iter().filter(|(name, _)| !is_own(name));
+        let us = others.filter_map(|(_, text)| text.strip_prefix("p100=")?.parse::<f64>().ok());
+        let longest = us.fold(0.0, f64::max);
+        let mut reset = redis::cmd("CONFIG");
+        reset.arg("RESETSTAT").exec_async(&mut self.admin).await.unwrap();
+        Duration::from_secs_f64(longest / 1e6)
+    }
+
     async fn cost(&mut self, path: &str, times: u32) -> Cost {
+        self.cost_and_answer(path, times).await.0
+    }
+
+    /// Returns what a page costs, and the last answer.
+    async fn cost_and_answer(&mut self, path: &str, times: u32) -> (Cost, Value) {
+        self.longest().await;
         let (commands, redis) = (self.commands().await, self.processor().await);
         let begun = Instant::now();
+        let mut answer = Value::Null;
         for _ in 0..times {
-            self.browser.look(path).await;
+            answer = self.browser.look(path).await;
         }
         let server = begun.elapsed() / times;
         let redis = self.processor().await.saturating_sub(redis) / times;
         let commands = (self.commands().await - commands) / u64::from(times);
-        Cost { commands, redis, server }
+        (Cost { commands, redis, longest: self.longest().await, server }, answer)
     }
 
     /// Returns what a page costs that nobody has asked for before.
@@ -113,6 +141,7 @@ impl Meter {
             let known = least.get_or_insert(cost);
             known.commands = known.commands.min(cost.commands);
             known.redis = known.redis.min(cost.redis);
+            known.longest = known.longest.min(cost.longest);
             known.server = known.server.min(cost.server);
         }
         least.expect("there are rows")
@@ -128,8 +157,7 @@ impl Meter {
             let old_at_ms = ms("sampled_ms") + OLD_AFTER_MS;
             let left_ms = old_at_ms.saturating_sub(ms("now_ms")).max(1);
             tokio::time::sleep(Duration::from_millis(left_ms)).await;
-            let cost = self.cost("overview", 1).await;
-            let next = self.browser.look("overview").await;
+            let (cost, next) = self.cost_and_answer("overview", 1).await;
             if next["sampled_ms"] != seen["sampled_ms"] {
                 reads.push(cost);
             }

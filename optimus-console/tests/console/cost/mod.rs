@@ -32,7 +32,7 @@ fn pages(known: &Known) -> Vec<(String, u64)> {
         (of_queue("/tasks?state=dead"), 300),
         (of_queue("/tasks?state=delayed"), 300),
         (of_queue("/tasks?state=success"), 300),
-        (of_queue("/tasks?text=nothing"), 9_000),
+        (of_queue("/tasks?text=nothing"), 1_000),
         (of_queue("/stats"), 20),
         (of_queue("/stats?unit=hour&last=336"), 20),
         (of_queue("/history"), 300),

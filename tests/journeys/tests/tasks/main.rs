@@ -6,6 +6,7 @@ mod common;
 
 mod bad_input;
 mod blocking;
+mod claims_beside;
 mod context;
 mod contradictions;
 mod control_words;
