@@ -178,12 +178,11 @@ impl Operation {
     }
 
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
-    /// requeue them while they are kept; `None` if it cancels none. Tasks that match and that
+    /// requeue them while they are kept; `None` if it has cancelled none. Tasks that match and that
     /// somebody else has cancelled since then are among them.
     pub fn undo(&self) -> Option<OperationFilter> {
-        let was_confirmed =
-            !matches!(self.state, OperationState::Counting | OperationState::Counted);
-        (self.act == OperationAct::Cancel && was_confirmed).then(|| OperationFilter {
+        let has_cancelled = self.done + self.asked_to_stop > 0;
+        (self.act == OperationAct::Cancel && has_cancelled).then(|| OperationFilter {
             states: vec![TaskState::Cancelled],
             older_ms: None,
             since_ms: Some(ms_of(self.created)),

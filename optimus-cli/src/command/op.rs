@@ -137,8 +137,8 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                 return Err(Failure::of(
                     Exit::Refused,
                     format!(
-                        "operation {id} can't be undone: only tasks that were cancelled can go \
-                         back"
+                        "operation {id} can't be undone: it has cancelled no task, and only \
+                         cancelled tasks can go back"
                     ),
                 ));
             };
