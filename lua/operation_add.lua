@@ -21,10 +21,12 @@ local others = redis.call('ZCARD', operations)
 local excess, leave = others + 1 - most, {}
 if excess > 0 then
   for _, name in ipairs(redis.call('ZRANGE', operations, 0, most - 1)) do
-    local key = string.sub(operations, 1, -2) .. ':' .. name
+    local base = string.sub(operations, 1, -11)
+    local key, counted = base .. 'operation:' .. name, base .. 'counted:' .. name
     local state = redis.call('HGET', key, 'state')
     if #leave < excess and (not state or RESTS[state]) then
-      leave[#leave + 1] = { name = name, key = key }
+      redis.call('HLEN', counted)
+      leave[#leave + 1] = { name = name, key = key, counted = counted }
     end
   end
   if #leave == 0 then
@@ -36,7 +38,7 @@ redis.call('ZCARD', carried)
 -- Writes.
 redis.call('ZREM', carried, '')
 for _, gone in ipairs(leave) do
-  redis.call('UNLINK', gone.key)
+  redis.call('UNLINK', gone.key, gone.counted)
 end
 redis.call('HSET', operation, 'state', 'counting', 'about', about, 'added', whole(now), 'changed',
   whole(now), 'matched', '0', 'fence', '0')

@@ -73,7 +73,7 @@ pub enum OperationState {
     Counted,
     /// Tasks are changed.
     Running,
-    /// All tasks that matched are changed, or are no longer in the state.
+    /// All tasks that matched are changed, or are no longer as they were counted.
     Done,
     /// Somebody has cancelled it. What was changed stays changed.
     Cancelled,
@@ -145,11 +145,12 @@ pub struct Operation {
     pub asked_to_stop: u64,
     /// How many it could not change.
     pub refused: u64,
-    /// How many were no longer in the state in which they were counted.
+    /// How many were no longer as they were counted: they have left these states, or have ended or
+    /// failed once more since then. It has not changed them.
     pub gone: u64,
     /// How many tasks a second it changes.
     pub rate_s: f64,
-    /// When it was added. It changes no task that came, or ended, later.
+    /// When it was added, by Redis' clock.
     pub created: DateTime<Utc>,
     /// When it has last come further.
     pub updated: DateTime<Utc>,
@@ -161,6 +162,8 @@ pub struct Operation {
     pub problems: Vec<OperationProblem>,
     /// Why it has failed.
     pub failure: Option<String>,
+    /// When it has changed the first task, in ms; at most a little earlier.
+    pub(crate) begun_ms: Option<u64>,
 }
 
 impl Operation {
@@ -179,13 +182,14 @@ impl Operation {
 
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
     /// requeue them while they are kept; `None` if it has cancelled none. Tasks that match and that
-    /// somebody else has cancelled since then are among them.
+    /// somebody else has cancelled since it began are among them. A requeued task runs at once,
+    /// also if it was delayed.
     pub fn undo(&self) -> Option<OperationFilter> {
         let has_cancelled = self.done + self.asked_to_stop > 0;
         (self.act == OperationAct::Cancel && has_cancelled).then(|| OperationFilter {
             states: vec![TaskState::Cancelled],
             older_ms: None,
-            since_ms: Some(ms_of(self.created)),
+            since_ms: Some(self.begun_ms.unwrap_or_else(|| ms_of(self.created))),
             ..self.filter.clone()
         })
     }
