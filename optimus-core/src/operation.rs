@@ -162,6 +162,9 @@ pub struct Operation {
     pub problems: Vec<OperationProblem>,
     /// Why it has failed.
     pub failure: Option<String>,
+    /// Which tasks it could not read, such as those of a damaged queue, and why; at most 20 lines.
+    /// They are not counted, and stay as they are.
+    pub unread: Vec<String>,
     /// When it has changed the first task, in ms; at most a little earlier.
     pub(crate) begun_ms: Option<u64>,
 }
@@ -204,14 +207,16 @@ impl Operation {
         };
         let what = format!("{} {} tasks of {queues}", self.act.verb(), states.join(", "));
         let Self { matched, done, asked_to_stop, refused, gone, .. } = self;
-        match self.state {
+        let unread: String = self.unread.iter().map(|line| format!("; {line}")).collect();
+        let text = match self.state {
             OperationState::Counting => format!("{what}: counting, {matched} so far"),
             OperationState::Counted => format!("{what}: {matched} match, not confirmed"),
             state => format!(
                 "{what}: {state}, {} of {matched} changed, {refused} refused, {gone} gone",
                 done + asked_to_stop
             ),
-        }
+        };
+        text + &unread
     }
 
     /// Returns the filter in the form of the JSON.
@@ -254,7 +259,7 @@ impl Serialize for Operation {
             .iter()
             .map(|(task, count)| json!({ "task": task, "count": count }))
             .collect();
-        let mut fields = serializer.serialize_struct("Operation", 22)?;
+        let mut fields = serializer.serialize_struct("Operation", 23)?;
         fields.serialize_field("id", &self.id)?;
         fields.serialize_field("act", &self.act)?;
         fields.serialize_field("filter", &self.filter_json())?;
@@ -277,6 +282,7 @@ impl Serialize for Operation {
         fields.serialize_field("by_task", &by_task)?;
         fields.serialize_field("problems", &self.problems)?;
         fields.serialize_field("failure", &self.failure)?;
+        fields.serialize_field("unread", &self.unread)?;
         fields.serialize_field("text", &self.text())?;
         fields.end()
     }

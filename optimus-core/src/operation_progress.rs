@@ -76,6 +76,7 @@ pub(crate) struct Progress {
     pub(crate) names: BTreeMap<String, u64>,
     pub(crate) problems: Vec<OperationProblem>,
     pub(crate) failure: Option<String>,
+    pub(crate) unread: Vec<String>,
 }
 
 /// One of the tasks that an [`Operation`] has counted, as it was then.
@@ -143,6 +144,14 @@ impl Progress {
         }
     }
 
+    /// Notes that the tasks of a place can't be read, so they are not counted.
+    pub(crate) fn skip(&mut self, place: &Place, why: &str) {
+        if self.unread.len() < SHOWN {
+            let Place { queue, state, .. } = place;
+            self.unread.push(format!("the {state} tasks of queue {queue} can't be read: {why}"));
+        }
+    }
+
     /// Notes that so many more tasks are reached. What was neither changed nor refused is gone.
     pub(crate) fn reach(&mut self, tasks: u64) {
         self.within += tasks;
@@ -182,6 +191,7 @@ impl Operation {
             by_task,
             problems: progress.problems,
             failure: progress.failure,
+            unread: progress.unread,
             begun_ms: progress.begun_ms,
         })
     }

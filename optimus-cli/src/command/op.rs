@@ -178,6 +178,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
             ("tasks", some(&operation::summary(&operation))),
             ("refused", some(&problems)),
             ("failed", operation.failure.clone()),
+            ("not read", some(&operation.unread.join("\n"))),
         ],
     )?;
     Ok(Exit::Done)

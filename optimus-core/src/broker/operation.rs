@@ -63,7 +63,7 @@ pub struct Batch<'a> {
 }
 
 /// What became of one task of a batch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Changed {
     Done,
     /// Its worker was asked to stop it.
@@ -298,7 +298,10 @@ impl Broker {
                 // The others were changed all the same, and are counted.
                 Err(
                     problem @ (BrokerError::Rejected(_)
-                    | BrokerError::Refused(Refusal::Duplicate | Refusal::Cycle, _)),
+                    | BrokerError::Refused(
+                        Refusal::Duplicate | Refusal::Cycle | Refusal::Newer,
+                        _,
+                    )),
                 ) => Changed::Refused(problem),
                 Err(problem) => return Err(problem),
             });

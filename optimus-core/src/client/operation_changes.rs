@@ -11,7 +11,7 @@ use super::{
     prerequisite_asks::relay,
 };
 use crate::{
-    broker::{BATCH_MAX, Broker, BrokerError, Changed, OperationBatch},
+    broker::{BATCH_MAX, Broker, BrokerError, Changed, OperationBatch, Refusal},
     id::{QueueName, TaskId},
     operation::OperationAct,
     operation_counted::{Chunk, Counted, Mark},
@@ -44,6 +44,7 @@ pub(super) struct Changes<'a> {
 }
 
 /// The tasks of a page that match.
+#[derive(Default)]
 struct Matching {
     rows: Vec<TaskRow>,
     tasks: Vec<Counted>,
@@ -61,7 +62,13 @@ impl Changes<'_> {
                 return Ok(After::Over);
             };
             let begun = Instant::now();
-            let found = self.page(hold, &place).await?;
+            let found = match self.page(hold, &place).await {
+                Err(BrokerError::Rejected(why)) => {
+                    hold.progress.skip(&place, &why);
+                    Matching::default()
+                }
+                found => found?,
+            };
             hold.progress.scanned += found.scanned;
             hold.saved.matched += found.rows.len() as u64;
             for row in found.rows {
@@ -118,7 +125,14 @@ impl Changes<'_> {
             states: &hold.about.filter.states,
             until_ms: hold.saved.added_ms,
         };
-        let (all, is_posted) = self.broker.operate(act.stored(), queue, batch, tasks).await?;
+        let answers = self.broker.operate(act.stored(), queue, batch, tasks).await;
+        let (all, is_posted) = match answers {
+            // A queue that is damaged, or needs a later release, does not keep the others.
+            Err(why @ (BrokerError::Rejected(_) | BrokerError::Refused(Refusal::Newer, _))) => {
+                (vec![Changed::Refused(why); tasks.len()], false)
+            }
+            all => all?,
+        };
         let (mut done, mut gone) = (0, 0);
         for (task, changed) in tasks.iter().zip(all) {
             match changed {
@@ -200,7 +214,11 @@ impl Changes<'_> {
 
     /// Returns how many tasks the list of a place has.
     async fn size(&self, place: &Place) -> Result<u64, BrokerError> {
-        let counts = self.broker.counts(&place.queue).await?;
+        let counts = match self.broker.counts(&place.queue).await {
+            // Another list of the queue is damaged.
+            Err(BrokerError::Rejected(_)) => return Ok(u64::from(u32::MAX)),
+            counts => counts?,
+        };
         Ok(match place.state {
             TaskState::Ready => counts.ready,
             TaskState::Delayed => counts.delayed,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Due, OperationAct, OperationState, Task, TaskId, TaskState, Uuid, broker::Broker,
+    Due, OperationAct, OperationFilter, OperationState, Task, TaskId, TaskState, Uuid,
+    broker::Broker,
 };
 
 use super::operations::{SOON, all, clock_moves_on, count, counted, sums};
@@ -155,6 +156,48 @@ on_both! {
         assert!(why.contains("begin it again"), "{why}");
         assert_eq!(count(&bench, TaskState::Ready).await, 2);
     }
+}
+
+/// Submits delayed tasks to three queues.
+async fn in_three_queues(bench: &Bench) {
+    for queue in ["a", "b", "c"] {
+        let later = |number| Double { number }.call().queue(queue).due(Due::In(SOON));
+        bench.client.submit_all((0..3).map(later)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_needs_a_later_release_does_not_keep_the_others() {
+    let bench = Bench::on_redis().await;
+    in_three_queues(&bench).await;
+    let filter = OperationFilter::of(TaskState::Delayed);
+    let operation = counted(&bench, OperationAct::Cancel, filter).await;
+    assert_eq!(operation.matched, 9);
+    let needs = format!("HSET {{{}:a:0}}:meta needs 999", bench.namespace());
+    bench.raw().await.run(&needs).await;
+    assert_eq!(carried(&bench, &operation).await, [9, 6, 3, 0, 0]);
+    let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+    assert!(done.problems[0].error.contains("newer"), "{:?}", done.problems);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_queue_is_named_and_does_not_keep_the_others() {
+    let bench = Bench::on_redis().await;
+    in_three_queues(&bench).await;
+    let damage = async |queue: &str| {
+        let key = format!("{{{}:{queue}:0}}:delayed", bench.namespace());
+        bench.raw().await.run(&format!("SET {key} wrong")).await;
+    };
+    damage("b").await;
+    let filter = OperationFilter::of(TaskState::Delayed);
+    let operation = counted(&bench, OperationAct::Delete, filter).await;
+    assert_eq!((operation.state, operation.matched), (OperationState::Counted, 6));
+    let [unread] = &operation.unread[..] else { panic!("{operation:?}") };
+    assert!(unread.contains("queue b") && unread.contains("WRONGTYPE"), "{unread}");
+    damage("c").await;
+    assert_eq!(carried(&bench, &operation).await, [6, 3, 3, 0, 0]);
+    let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+    assert!(done.problems[0].error.contains("WRONGTYPE"), "{:?}", done.problems);
 }
 
 #[tokio::test(flavor = "multi_thread")]
