@@ -134,6 +134,25 @@ async fn the_oldest_operations_leave_unless_they_are_under_way(bench: Bench) {
     assert_eq!(bench.fsck().await, [""; 0]);
 }
 
+async fn operations_that_match_no_task_leave_first(bench: Bench) {
+    let queue = &bench.queue;
+    add(&bench, 0, "useful", 3).await.unwrap();
+    counted(&bench, 1, "useful").await;
+    for (at, id) in [(2, "a"), (3, "b")] {
+        add(&bench, at, id, 3).await.unwrap();
+        bench.at(at).operation_cancel(queue, id).await.unwrap();
+    }
+    for (at, id) in [(4, "c"), (5, "d")] {
+        add(&bench, at, id, 3).await.unwrap();
+    }
+    let found = bench.at(6).operations(queue, 9).await.unwrap();
+    assert_eq!(found.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["d", "c", "useful"]);
+    add(&bench, 6, "e", 3).await.unwrap();
+    let found = bench.at(6).operation_counted(queue, "useful", 1).await.unwrap();
+    assert_eq!(found, None, "what it has counted leaves with it");
+    assert_eq!(bench.fsck().await, [""; 0]);
+}
+
 fn batch(fence: u64, number: u64, states: &[TaskState]) -> OperationBatch<'_> {
     OperationBatch { operation: "a", fence, number, states, until_ms: START + 999 }
 }
@@ -331,6 +350,7 @@ on_both![
     a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done,
     a_count_that_is_a_day_old_is_confirmed_no_more,
     the_oldest_operations_leave_unless_they_are_under_way,
+    operations_that_match_no_task_leave_first,
     counted_tasks_leave_as_they_are_reached_and_when_it_is_over,
     a_batch_changes_only_what_was_counted_and_another_carrier_counts_it,
     a_waiting_task_that_has_failed_since_it_was_counted_stays,
