@@ -11,8 +11,9 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 batch of an operation, or '' · ids…
--- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise;
---        then `out` if effects for a relay were posted
+-- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise |
+--        `left` for one of a batch that was cancelled before; then `out` if effects for a relay were
+--        posted
 -- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -44,12 +45,11 @@ local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
 local leaves = leaves_of(meta)
 queue.flow = flow
-for _, id in ipairs(asked) do
+for nth, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   local now_in = state or (holder and 'working' or 'ready')
-  local is_new = state ~= 'requested' and state ~= 'cancelled'
-  if is_new and not is_meant(batch, now_in, '') then
-    states[id] = now_in
+  if not is_meant(batch, keys, nth, id, now_in) then
+    states[id] = state == 'cancelled' and 'left' or now_in
   elseif holder then
     if state ~= 'requested' then
       intents[#intents + 1], intents[#intents + 2] = id, now_text

@@ -23,12 +23,6 @@ local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dea
   cancelled = cancelled, workers = workers, success = success }
 local sides = { tries, errors, blobs, priorities }
 
--- Returns the ms when a task ended, '' if it has not.
-local function ended_at(places, state, id)
-  local has_ended = state == 'dead' or state == 'cancelled'
-  return has_ended and redis.call('ZSCORE', places[state], id) or ''
-end
-
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
 if needs and tonumber(needs) > NEEDS_KNOWN then
@@ -44,12 +38,11 @@ local holders = holders_of(meta, workers, open)
 local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
 local drops, leaves = drops_of(meta), leaves_of(meta)
 local bytes = { dead = counted_bytes(meta, 'dead'), cancelled = counted_bytes(meta, 'cancelled') }
-for _, id in ipairs(asked) do
+for nth, id in ipairs(asked) do
   local state = states[id]
   if not state and holders[id] then
     states[id] = 'working'
-  elseif batch and state ~= 'deleted'
-    and not is_meant(batch, state or 'ready', ended_at(keys, state, id)) then
+  elseif state ~= 'deleted' and not is_meant(batch, keys, nth, id, state or 'ready') then
     states[id] = state or 'ready'
   elseif not state or from[state] then
     ids[#ids + 1], states[id] = id, 'deleted'

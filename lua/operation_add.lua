@@ -1,7 +1,7 @@
 -- operation_add: stores a new operation on many tasks, whose tasks are counted first
 --
 -- It removes the oldest operations that are over, or that nobody has confirmed, so that no more
--- than a fixed number is kept.
+-- than a fixed number is kept. Those that match no task leave first.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id · 3 what it is about, as JSON · 4 how many to keep
@@ -20,11 +20,21 @@ end
 local others = redis.call('ZCARD', operations)
 local excess, leave = others + 1 - most, {}
 if excess > 0 then
+  local base, empty, rest = string.sub(operations, 1, -11), {}, {}
   for _, name in ipairs(redis.call('ZRANGE', operations, 0, most - 1)) do
-    local key = string.sub(operations, 1, -2) .. ':' .. name
-    local state = redis.call('HGET', key, 'state')
-    if #leave < excess and (not state or RESTS[state]) then
-      leave[#leave + 1] = { name = name, key = key }
+    local key = base .. 'operation:' .. name
+    local facts = redis.call('HMGET', key, 'state', 'matched')
+    if not facts[1] or RESTS[facts[1]] then
+      local list = facts[2] == '0' and empty or rest
+      list[#list + 1] = { name = name, key = key, counted = base .. 'counted:' .. name }
+    end
+  end
+  for _, list in ipairs({ empty, rest }) do
+    for _, one in ipairs(list) do
+      if #leave < excess then
+        redis.call('HLEN', one.counted)
+        leave[#leave + 1] = one
+      end
     end
   end
   if #leave == 0 then
@@ -36,7 +46,7 @@ redis.call('ZCARD', carried)
 -- Writes.
 redis.call('ZREM', carried, '')
 for _, gone in ipairs(leave) do
-  redis.call('UNLINK', gone.key)
+  redis.call('UNLINK', gone.key, gone.counted)
 end
 redis.call('HSET', operation, 'state', 'counting', 'about', about, 'added', whole(now), 'changed',
   whole(now), 'matched', '0', 'fence', '0')

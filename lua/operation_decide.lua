@@ -7,9 +7,9 @@
 --        5 why
 -- REPLY  OK
 -- REFUSE ABSENT · STALE with the number that match, if it is another · WRONG_STATE with the state ·
---        FORGOTTEN if it was counted more than a day ago
+--        FORGOTTEN if it was counted more than a day ago, or its counted tasks are not stored
 
-local carried, operation = KEYS[1], KEYS[2]
+local carried, operation, counted = KEYS[1], KEYS[2], KEYS[3]
 local now, id, decision, expected, why = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local CONFIRMED_WITHIN_MS = 86400000
 local IS_OVER = { done = true, failed = true, cancelled = true }
@@ -21,6 +21,7 @@ if not state then
   return { 'ABSENT' }
 end
 redis.call('ZCARD', carried)
+local has_counted = redis.call('HLEN', counted) > 0
 if decision == 'confirm' then
   if known[3] == expected and state ~= 'cancelled' then
     -- A repeat.
@@ -29,7 +30,8 @@ if decision == 'confirm' then
     return { 'WRONG_STATE', state }
   elseif known[2] ~= expected then
     return { 'STALE', known[2] }
-  elseif now - tonumber(known[4]) > CONFIRMED_WITHIN_MS then
+  elseif now - tonumber(known[4]) > CONFIRMED_WITHIN_MS
+    or not has_counted and tonumber(expected) > 0 then
     return { 'FORGOTTEN' }
   end
 elseif IS_OVER[state] then
@@ -41,8 +43,12 @@ redis.call('ZREM', carried, '')
 if decision == 'confirm' then
   redis.call('HSET', operation, 'state', 'running', 'confirmed', expected, 'why', why, 'changed',
     whole(now))
+  redis.call('PERSIST', counted)
   redis.call('ZADD', carried, whole(now), id)
 else
+  if state == 'counted' then
+    redis.call('UNLINK', counted)
+  end
   redis.call('HSET', operation, 'state', 'cancelled', 'changed', whole(now))
 end
 return { 'OK' }

@@ -37,9 +37,10 @@ end
 if not batch and redis.call('GET', requeued) then
   return { 'OK' }
 end
-local state, _, ended = find({ meta = meta, tasks = tasks, delayed = delayed, retry = retry,
-  dead = dead, cancelled = cancelled, workers = workers, success = success }, id)
-if state ~= 'dead' and state ~= 'cancelled' or not is_meant(batch, state, ended) then
+local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
+  cancelled = cancelled, workers = workers, success = success }
+local state = find(keys, id)
+if state ~= 'dead' and state ~= 'cancelled' or not is_meant(batch, keys, 1, id, state) then
   return { 'WRONG_STATE', state }
 end
 local header = header_of(redis.call('HGET', tasks, id))

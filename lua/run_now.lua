@@ -36,7 +36,7 @@ local reply, early, due = { 'OK' }, { delayed = {}, retry = {} }, 0
 for i, id in ipairs(asked) do
   local state = states[id]
   local at = early[state] and tonumber(redis.call('ZSCORE', keys[state], id))
-  if at and is_meant(batch, state, '') and (not batch or at > due_at) then
+  if at and is_meant(batch, keys, i, id, state) and (not batch or at > due_at) then
     due = due + 1
     if at > due_at then
       early[state][id] = true

@@ -3,26 +3,54 @@
 -- For so long after its last call in a queue, an earlier carrier of the operation that was stopped
 -- and goes on is refused.
 local BATCH_KEPT_MS = '604800000'
+-- The mark of a task that has ended is larger than this, and that of another one is smaller.
+local ENDED = 140737488355328
 
--- Returns the batch that the text names, `<fence>;<number>;<state>;<cut-off ms>`; nil for ''. The
--- key has what was changed in the last batch here, so that another carrier can count it.
+-- Returns the batch that the text names, `<fence>;<number>;<states>;<cut-off ms>;<marks>`, with `+`
+-- between the states and `,` between the marks; nil for ''. The key has what was changed in the
+-- last batch here, so that another carrier can count it.
 local function batch_of(operated, text)
-  local fence, number, state, until_ms = string.match(text, '^(%d+);(%d+);(%a+);(%d+)$')
+  local fence, number, states, until_ms, marks = string.match(text,
+    '^(%d+);(%d+);([%a+]+);(%d+);([%d,]*)$')
   if not fence then
     return nil
   end
   local known = redis.call('HMGET', operated, 'fence', 'number', 'done')
   local last_fence, last = tonumber(known[1] or 0), tonumber(known[2] or 0)
-  return { key = operated, fence = fence, number = number, until_ms = tonumber(until_ms),
-    state = state == 'blocked' and 'ready' or state,
-    is_stale = last_fence > tonumber(fence) or last > tonumber(number),
+  local batch = { key = operated, fence = fence, number = number, until_ms = tonumber(until_ms),
+    states = {}, marks = {}, is_stale = last_fence > tonumber(fence) or last > tonumber(number),
     done = last == tonumber(number) and tonumber(known[3]) or 0 }
+  for state in string.gmatch(states, '%a+') do
+    batch.states[state] = true
+  end
+  for mark in string.gmatch(marks, '%d+') do
+    batch.marks[#batch.marks + 1] = tonumber(mark)
+  end
+  return batch
 end
 
--- Returns whether the call means a task in this state since that ms, '' if none is known. A task
--- that waits without a time counts as ready.
-local function is_meant(batch, state, at)
-  return not batch or batch.state == state and (tonumber(at) or 0) <= batch.until_ms
+-- Returns the mark of a task: when it ended, or when its last attempt failed. So a task that was
+-- counted and has ended or failed again since then has another mark.
+local function mark_of(keys, id, state)
+  if state == 'dead' or state == 'cancelled' then
+    return ENDED + tonumber(redis.call('ZSCORE', keys[state], id) or 0)
+  end
+  local history = redis.call('HGET', string.sub(keys.meta, 1, -5) .. 'errors', id)
+  return tonumber(string.match(string.match(history or '', '[^\n]*$'), '^%d+') or 0)
+end
+
+-- Returns whether a call means its nth task, which is in this state: it is as it was counted. A
+-- task that waits without a time counts as ready or as blocked.
+local function is_meant(batch, keys, nth, id, state)
+  if not batch then
+    return true
+  end
+  local states = batch.states
+  if state == 'ready' and (states.ready or states.blocked)
+    and not (states.ready and states.blocked) then
+    state = (is_blocked(keys, id) or waits_at_gate(keys, id)) and 'blocked' or 'ready'
+  end
+  return states[state] and mark_of(keys, id, state) == batch.marks[nth]
 end
 
 -- Counts tasks that are changed.

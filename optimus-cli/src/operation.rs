@@ -52,6 +52,9 @@ pub(crate) async fn change(
     let operations = session.client.operations();
     let operation = operations.count(act, filter, session.by.clone()).await?;
     let operation = counted(session, operation).await?;
+    if let Some(problem) = failed(&operation) {
+        return Err(problem);
+    }
     let matched = operation.matched;
     if let Err(problem) = agree(session, &operation, expected, question) {
         operations.cancel(&operation.id).await?;
@@ -60,8 +63,7 @@ pub(crate) async fn change(
     if matched == 0 {
         operations.cancel(&operation.id).await?;
         session.known(operation.filter.named_queues()).await?;
-        Tally::of(&operation).print(session.out, verb(act))?;
-        return Ok(Exit::Done);
+        return Tally::of(&operation).print(session.out, verb(act));
     }
     begin(session, &operation).await
 }
@@ -119,6 +121,9 @@ fn agree(
         return Ok(());
     }
     session.out.hint(&summary(operation));
+    for line in &operation.unread {
+        session.out.hint(&clean::line(line));
+    }
     session.consent.ask(&question(&text::count(operation.matched, "task")))
 }
 
@@ -137,14 +142,20 @@ pub(crate) async fn follow(session: &Session<'_>, id: &str) -> Result<Exit, Fail
         }
     };
     progress.clear();
-    if let Some(why) = &operation.failure {
-        return Err(Failure::new(format!("operation {id} has failed: {why}")));
+    if let Some(problem) = failed(&operation) {
+        return Err(problem);
     }
     let exit = Tally::of(&operation).print(session.out, verb(operation.act))?;
     if !is_over {
         session.out.hint(&ways_on(id));
     }
     Ok(exit)
+}
+
+/// Returns why an operation has failed, if it has.
+fn failed(operation: &Operation) -> Option<Failure> {
+    let why = operation.failure.as_ref()?;
+    Some(Failure::new(format!("operation {} has failed: {why}", operation.id)))
 }
 
 /// Says how an operation that is not over goes on.

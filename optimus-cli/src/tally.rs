@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{Exit, Failure, exit_of},
-    output::{Out, text},
+    output::{Out, clean, text},
 };
 
 /// How many problems are printed.
@@ -29,6 +29,9 @@ pub(crate) struct Tally {
     #[serde(skip_serializing_if = "Option::is_none")]
     operation: Option<String>,
     problems: Vec<Problem>,
+    /// Which tasks could not be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
     #[serde(skip)]
     stopped_by: Option<Exit>,
 }
@@ -67,6 +70,7 @@ impl Tally {
             left: operation.left(),
             operation: Some(operation.id.clone()),
             problems: operation.problems.iter().map(problem).collect(),
+            unread: operation.unread.clone(),
             stopped_by: (operation.left() > 0).then_some(Exit::Refused),
         }
     }
@@ -124,6 +128,9 @@ impl Tally {
         for Problem { error, .. } in &self.problems {
             out.hint(&format!("  {error}"));
         }
+        for line in &self.unread {
+            out.hint(&format!("  {}", clean::line(line)));
+        }
         let hidden = (self.refused + self.left).saturating_sub(self.problems.len() as u64);
         if hidden > 0 {
             out.hint(&format!("  and {} more", text::number(hidden)));
@@ -133,12 +140,12 @@ impl Tally {
 
     fn exit(&self) -> Exit {
         let is_any_done = self.done + self.asked_to_stop > 0;
-        let is_any_left = self.refused + self.gone + self.left > 0;
+        let is_any_left = self.refused + self.gone + self.left > 0 || !self.unread.is_empty();
         match self.stopped_by {
             _ if !is_any_left => Exit::Done,
             _ if is_any_done => Exit::Partly,
             Some(exit) => exit,
-            None if self.refused > 0 => Exit::Refused,
+            None if self.refused > 0 || !self.unread.is_empty() => Exit::Refused,
             None => Exit::NotFound,
         }
     }

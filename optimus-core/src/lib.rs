@@ -80,6 +80,7 @@ mod log_desk;
 mod named_call;
 mod obstacle_text;
 mod operation;
+mod operation_counted;
 mod operation_error;
 mod operation_filter;
 mod operation_progress;

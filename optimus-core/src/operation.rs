@@ -73,7 +73,7 @@ pub enum OperationState {
     Counted,
     /// Tasks are changed.
     Running,
-    /// All tasks that matched are changed, or are no longer in the state.
+    /// All tasks that matched are changed, or are no longer as they were counted.
     Done,
     /// Somebody has cancelled it. What was changed stays changed.
     Cancelled,
@@ -145,11 +145,12 @@ pub struct Operation {
     pub asked_to_stop: u64,
     /// How many it could not change.
     pub refused: u64,
-    /// How many were no longer in the state in which they were counted.
+    /// How many were no longer as they were counted: they have left these states, or have ended or
+    /// failed once more since then. It has not changed them.
     pub gone: u64,
     /// How many tasks a second it changes.
     pub rate_s: f64,
-    /// When it was added. It changes no task that came, or ended, later.
+    /// When it was added, by Redis' clock.
     pub created: DateTime<Utc>,
     /// When it has last come further.
     pub updated: DateTime<Utc>,
@@ -161,6 +162,11 @@ pub struct Operation {
     pub problems: Vec<OperationProblem>,
     /// Why it has failed.
     pub failure: Option<String>,
+    /// Which tasks it could not read, such as those of a damaged queue, and why; at most 20 lines.
+    /// They are not counted, and stay as they are.
+    pub unread: Vec<String>,
+    /// When it has changed the first task, in ms; at most a little earlier.
+    pub(crate) begun_ms: Option<u64>,
 }
 
 impl Operation {
@@ -178,15 +184,15 @@ impl Operation {
     }
 
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
-    /// requeue them while they are kept; `None` if it cancels none. Tasks that match and that
-    /// somebody else has cancelled since then are among them.
+    /// requeue them while they are kept; `None` if it has cancelled none. Tasks that match and that
+    /// somebody else has cancelled since it began are among them. A requeued task runs at once,
+    /// also if it was delayed.
     pub fn undo(&self) -> Option<OperationFilter> {
-        let was_confirmed =
-            !matches!(self.state, OperationState::Counting | OperationState::Counted);
-        (self.act == OperationAct::Cancel && was_confirmed).then(|| OperationFilter {
+        let has_cancelled = self.done + self.asked_to_stop > 0;
+        (self.act == OperationAct::Cancel && has_cancelled).then(|| OperationFilter {
             states: vec![TaskState::Cancelled],
             older_ms: None,
-            since_ms: Some(ms_of(self.created)),
+            since_ms: Some(self.begun_ms.unwrap_or_else(|| ms_of(self.created))),
             ..self.filter.clone()
         })
     }
@@ -201,14 +207,16 @@ impl Operation {
         };
         let what = format!("{} {} tasks of {queues}", self.act.verb(), states.join(", "));
         let Self { matched, done, asked_to_stop, refused, gone, .. } = self;
-        match self.state {
+        let unread: String = self.unread.iter().map(|line| format!("; {line}")).collect();
+        let text = match self.state {
             OperationState::Counting => format!("{what}: counting, {matched} so far"),
             OperationState::Counted => format!("{what}: {matched} match, not confirmed"),
             state => format!(
                 "{what}: {state}, {} of {matched} changed, {refused} refused, {gone} gone",
                 done + asked_to_stop
             ),
-        }
+        };
+        text + &unread
     }
 
     /// Returns the filter in the form of the JSON.
@@ -251,7 +259,7 @@ impl Serialize for Operation {
             .iter()
             .map(|(task, count)| json!({ "task": task, "count": count }))
             .collect();
-        let mut fields = serializer.serialize_struct("Operation", 22)?;
+        let mut fields = serializer.serialize_struct("Operation", 23)?;
         fields.serialize_field("id", &self.id)?;
         fields.serialize_field("act", &self.act)?;
         fields.serialize_field("filter", &self.filter_json())?;
@@ -274,6 +282,7 @@ impl Serialize for Operation {
         fields.serialize_field("by_task", &by_task)?;
         fields.serialize_field("problems", &self.problems)?;
         fields.serialize_field("failure", &self.failure)?;
+        fields.serialize_field("unread", &self.unread)?;
         fields.serialize_field("text", &self.text())?;
         fields.end()
     }

@@ -37,7 +37,8 @@ pub enum OperationError {
         /// What can't be done, such as `confirmed`.
         what: &'static str,
     },
-    /// Nobody has confirmed it for a day after it was counted.
+    /// Nobody has confirmed it for a day after it was counted, or the store has lost which tasks it
+    /// has counted.
     #[error(
         "operation {id} was counted more than a day ago, so it can't be confirmed; count again"
     )]

@@ -148,6 +148,11 @@ impl OperationFilter {
         &self.queues
     }
 
+    /// Returns the states.
+    pub fn states(&self) -> &[TaskState] {
+        &self.states
+    }
+
     /// Returns whether it names no more than queues and states.
     pub fn is_all(&self) -> bool {
         let Self { task, fingerprint, cause, text, older_ms, headers, since_ms, .. } = self;
@@ -175,17 +180,6 @@ impl OperationFilter {
                 let header = row.headers.get(name);
                 header.is_some_and(|value| wanted.as_ref().is_none_or(|wanted| wanted == value))
             })
-    }
-
-    /// Returns whether the task was there before the cut-off. One of which no time is known counts
-    /// as later: nobody could say whether it was counted.
-    pub(crate) fn was_there(row: &TaskRow, cut_off_ms: u64) -> bool {
-        let since = if row.state.is_terminal() { row.at } else { row.created };
-        // A retry that has run since then is not the one that was counted.
-        let failed = row.last_error.as_ref().map(|error| error.at);
-        let failed = failed.filter(|_| row.state == TaskState::Retry);
-        let mut known = [since, failed].into_iter().flatten().peekable();
-        known.peek().is_some() && known.all(|at| ms_of(at) <= cut_off_ms)
     }
 
     /// Checks the filter of an operation, and sorts it into the order in which tasks are read: a

@@ -22,6 +22,9 @@ const NAMES_MAX: usize = 100;
 /// The name of a task whose record can't be read.
 const UNREADABLE: &str = "(unreadable)";
 
+/// The form in which an operation keeps the tasks that it has counted.
+pub(crate) const FORM: u32 = 2;
+
 /// What an operation is about. It does not change.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,9 @@ pub(crate) struct About {
     pub(crate) act: OperationAct,
     pub(crate) filter: OperationFilter,
     pub(crate) who: String,
+    /// [`FORM`]. A release that kept no tasks wrote none, and refuses to read one.
+    #[serde(default)]
+    pub(crate) form: u32,
 }
 
 /// The place from which an operation goes on.
@@ -38,12 +44,10 @@ pub(crate) struct Place {
     pub(crate) state: TaskState,
     /// The cursor of the list; empty at its start.
     pub(crate) after: String,
-    /// How often the list was read to its end.
+    /// How many more tasks of the list are read, because others may join it without end; `None`
+    /// while nobody has looked.
     #[serde(default)]
-    pub(crate) passes: u32,
-    /// Whether this pass has changed a task.
-    #[serde(default)]
-    pub(crate) has_changed: bool,
+    pub(crate) unread: Option<u64>,
 }
 
 /// How far an operation has come.
@@ -54,6 +58,13 @@ pub(crate) struct Progress {
     pub(crate) batch: u64,
     /// `None` at the start of the count and of the changes.
     pub(crate) place: Option<Place>,
+    /// The number of the last chunk of counted tasks.
+    pub(crate) chunks: u64,
+    /// The number of the last one whose tasks are all reached, how many tasks of the next one are
+    /// reached, and how many in all.
+    pub(crate) chunk: u64,
+    pub(crate) within: u64,
+    pub(crate) reached: u64,
     pub(crate) scanned: u64,
     pub(crate) done: u64,
     pub(crate) asked: u64,
@@ -65,6 +76,7 @@ pub(crate) struct Progress {
     pub(crate) names: BTreeMap<String, u64>,
     pub(crate) problems: Vec<OperationProblem>,
     pub(crate) failure: Option<String>,
+    pub(crate) unread: Vec<String>,
 }
 
 /// One of the tasks that an [`Operation`] has counted, as it was then.
@@ -132,16 +144,26 @@ impl Progress {
         }
     }
 
-    /// Returns how many of the tasks that matched are not reached.
-    pub(crate) fn left(&self, matched: u64) -> u64 {
-        matched.saturating_sub(self.done + self.asked + self.refused + self.gone)
+    /// Notes that the tasks of a place can't be read, so they are not counted.
+    pub(crate) fn skip(&mut self, place: &Place, why: &str) {
+        if self.unread.len() < SHOWN {
+            let Place { queue, state, .. } = place;
+            self.unread.push(format!("the {state} tasks of queue {queue} can't be read: {why}"));
+        }
+    }
+
+    /// Notes that so many more tasks are reached. What was neither changed nor refused is gone.
+    pub(crate) fn reach(&mut self, tasks: u64) {
+        self.within += tasks;
+        self.reached += tasks;
+        self.gone = self.reached.saturating_sub(self.done + self.asked + self.refused);
     }
 }
 
 impl Operation {
     /// Reads what is stored of an operation.
     pub(crate) fn read(id: &str, saved: &Saved) -> Result<Self, serde_json::Error> {
-        let About { act, filter, who } = serde_json::from_str(&saved.about)?;
+        let About { act, filter, who, .. } = serde_json::from_str(&saved.about)?;
         let progress = read_progress(saved)?;
         let state = OperationState::read(&saved.state);
         let until_ms = if state.is_over() { saved.changed_ms } else { saved.now_ms };
@@ -169,6 +191,8 @@ impl Operation {
             by_task,
             problems: progress.problems,
             failure: progress.failure,
+            unread: progress.unread,
+            begun_ms: progress.begun_ms,
         })
     }
 }

@@ -3,7 +3,7 @@
 use optimus_core::broker::KeyKind;
 
 /// Hashes. A name that ends in a colon has an owner.
-const HASHES: [&str; 44] = [
+const HASHES: [&str; 45] = [
     "meta",
     "tasks",
     "blobs",
@@ -48,6 +48,7 @@ const HASHES: [&str; 44] = [
     "seen:",
     "process:",
     "operation:",
+    "counted:",
 ];
 
 /// Sorted sets.
@@ -115,7 +116,7 @@ const TEXTS: [&str; 8] =
     ["outcome:", "shut:", "result:", "biz:", "same:", "requeued:", "answer:", "probe:"];
 
 /// Keys of whose content no check needs anything: whether they are there is enough.
-const UNREAD: [&str; 20] = [
+const UNREAD: [&str; 21] = [
     "outcome:",
     "shut:",
     "result:",
@@ -132,6 +133,7 @@ const UNREAD: [&str; 20] = [
     "probe:",
     "audit",
     "operated:",
+    "counted:",
     "spent",
     "asked",
     "deleted",

@@ -18,7 +18,7 @@ const INDEXES: [(&str, &[&str]); 14] = [
     ("schedules", &["schedule:", "ticks:"]),
     ("code_schedules", &["schedule:", "ticks:"]),
     ("histories", &[""]),
-    ("operations", &["operation:"]),
+    ("operations", &["operation:", "counted:"]),
     ("assignees", &["bucket:"]),
 ];
 

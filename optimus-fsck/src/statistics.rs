@@ -57,6 +57,9 @@ fn check_operations(view: &View<'_>, wrong: &mut Wrong) {
             );
         }
     }
+    for id in view.owners("counted:").filter(|id| !listed.contains_key(*id)) {
+        wrong.add("operations", format!("tasks are counted for {id}, and it is no operation"));
+    }
     for id in carried.keys().filter(|id| !listed.contains_key(*id)) {
         wrong.add("carried", format!("{id} is carried on, and no operation"));
     }

@@ -15,7 +15,7 @@ const AVERAGE: Duration = Duration::from_secs(120);
 /// No worker waits longer, so that an operation goes on within three minutes.
 const LONGEST: Duration = Duration::from_secs(170);
 
-/// The role that carries operations on. A step changes up to 128 tasks and rests by itself.
+/// The role that carries operations on. A step changes up to 32 tasks and rests by itself.
 pub(crate) struct CarriesOn {
     shared: Arc<Shared>,
     broker: Broker,

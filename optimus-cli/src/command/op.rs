@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Operation, OperationAct, OperationError, OperationState};
+use optimus_core::{Operation, OperationAct, OperationError, OperationState, TaskState};
 use serde::Serialize;
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) enum OpCommand {
     Follow { id: String },
     /// Confirm an operation that somebody has counted, and carry it on until it is over. The tasks
     /// are shown first. It can be confirmed within a day after it was counted, and changes only
-    /// tasks that were there then.
+    /// the tasks that it has counted.
     Confirm {
         id: String,
         /// Refuse if there is another number of tasks than this.
@@ -138,12 +138,18 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                 return Err(Failure::of(
                     Exit::Refused,
                     format!(
-                        "operation {id} can't be undone: only tasks that were cancelled can go \
-                         back"
+                        "operation {id} can't be undone: it has cancelled no task, and only \
+                         cancelled tasks can go back"
                     ),
                 ));
             };
-            let question = |count: &str| format!("Requeue {count} that were cancelled?");
+            let waited = [TaskState::Delayed, TaskState::Retry];
+            let at_once = if found.filter.states().iter().any(|state| waited.contains(state)) {
+                " Those that waited for a time will run at once."
+            } else {
+                ""
+            };
+            let question = |count: &str| format!("Requeue {count} that were cancelled?{at_once}");
             operation::change(session, OperationAct::Requeue, filter, expect, question).await
         }
     }
@@ -173,6 +179,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
             ("tasks", some(&operation::summary(&operation))),
             ("refused", some(&problems)),
             ("failed", operation.failure.clone()),
+            ("not read", some(&operation.unread.join("\n"))),
         ],
     )?;
     Ok(Exit::Done)

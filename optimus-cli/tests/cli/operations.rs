@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use optimus::{Operation, OperationAct, OperationFilter, OperationState, TaskState};
+use optimus::{Due, Operation, OperationAct, OperationFilter, OperationState, TaskState};
 use optimus_testkit::eventually;
 
 use crate::stage::{Stage, send};
@@ -131,4 +131,36 @@ async fn what_another_process_has_counted_is_confirmed_later_or_dropped() {
     let refused = stage.optimus(&["op", "confirm", dropped, "--yes"]).ended(4);
     assert!(refused.err.contains("is cancelled"), "{}", refused.err);
     stage.optimus(&["op", "confirm", "nobody", "--yes"]).ended(3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_longer_as_it_was_counted_is_left_and_said() {
+    let stage = Stage::new().await;
+    let ids = [stage.waiting("a").await, stage.waiting("b").await].map(|id| id.to_string());
+    let operations = stage.client.operations();
+    let count = async |act| {
+        let filter = OperationFilter::of(TaskState::Ready).queue("mail").unwrap();
+        operations.count(act, filter, "ann").await.unwrap().id
+    };
+    let [cancel, delete, dropped] = [
+        count(OperationAct::Cancel).await,
+        count(OperationAct::Delete).await,
+        count(OperationAct::Cancel).await,
+    ];
+    stage.optimus(&["task", "cancel", &ids[0]]).ended(0);
+    let done = stage.optimus(&["op", "confirm", &cancel, "--yes"]).ended(5);
+    assert_eq!(done.out, "1 cancelled · 1 gone\n");
+    let done = stage.optimus(&["op", "confirm", &delete, "--yes"]).ended(3);
+    assert_eq!(done.out, "0 deleted · 2 gone\n");
+    stage.optimus(&["op", "cancel", &dropped]).ended(0);
+    let undo = stage.optimus(&["op", "undo", &cancel]).ended(9).err;
+    assert!(!undo.contains("at once"), "{undo}");
+    let later = send("later".to_owned()).due(Due::In(SOON));
+    stage.client.submit(later).await.unwrap();
+    let line = ["task", "cancel", "--queue", "mail", "--state", "delayed", "--yes", "--json"];
+    let done = stage.optimus(&line).ended(0).json();
+    let undo = ["op", "undo", done[0]["operation"].as_str().unwrap()];
+    assert!(stage.optimus(&undo).ended(9).err.contains("will run at once"));
+    let refused = stage.optimus(&["op", "undo", &dropped, "--yes"]).ended(4).err;
+    assert!(refused.contains("it has cancelled no task"), "{refused}");
 }

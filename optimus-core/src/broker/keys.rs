@@ -117,6 +117,7 @@
 //! | `operations` | zset | the last 100 operations, by the ms when they were added |
 //! | `carried` | zset | those under way, by the ms when the lease of who carries them is over |
 //! | `operation:<id>` | hash | what an operation is about, its state, and how far it has come |
+//! | `counted:<id>` | hash | the tasks that it has counted and not reached, by number; may expire |
 //!
 //! In addition to the queues, `<namespace>:queues` is the set of their names, and of the slots of
 //! rosters and dispensers.
@@ -208,6 +209,11 @@ impl Keys {
     /// Returns the key of an operation on many tasks.
     pub fn operation(&self, id: &str) -> String {
         self.owned("operation:", id)
+    }
+
+    /// Returns the key of the tasks that an operation has counted.
+    pub fn counted(&self, id: &str) -> String {
+        self.owned("counted:", id)
     }
 
     /// Returns the key of the effects on another queue.

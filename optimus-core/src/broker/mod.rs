@@ -122,6 +122,7 @@ use self::{
     keys::Keys,
     scripts::Script,
 };
+pub use crate::operation_counted::{Counted as CountedTask, Mark};
 pub use crate::submission::Trace;
 use crate::{id::QueueName, log::Log, platform};
 

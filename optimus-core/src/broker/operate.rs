@@ -217,6 +217,7 @@ pub(super) fn read_cancelled(
     let done = words.iter().map(|word| match word.as_str() {
         "cancelled" => Ok(Cancelled::Done),
         "requested" => Ok(Cancelled::Requested),
+        "left" => Ok(Cancelled::Ended(TaskState::Cancelled)),
         word => state(word).map(Cancelled::Ended),
     });
     Ok((done.collect::<Result<_, _>>()?, !reply.is_empty()))

@@ -1,18 +1,15 @@
 //! `operation_add`, `operation_carry`, `operation_decide`, `operation_adopt`: changes of many
 //! tasks, and who carries them on.
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use super::{
     Broker, BrokerError, Refusal, Reply, ScriptCall,
     inspect::{get, texts},
     operate::{Cancelled, Deleted, read_cancelled, read_deleted, read_due},
-    scripts,
+    reply, scripts,
 };
-use crate::{
-    id::{QueueName, TaskId},
-    state::TaskState,
-};
+use crate::{id::QueueName, operation_counted::Counted, state::TaskState};
 
 /// What an operation does with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +44,10 @@ pub struct Held<'a> {
     pub matched: Option<u64>,
     /// Empty for no change.
     pub progress: &'a str,
+    /// The number of the counted tasks that it has reached.
+    pub reached: Option<u64>,
+    /// More counted tasks, by their numbers.
+    pub counted: &'a [(u64, Vec<u8>)],
 }
 
 /// The batch in which a carrier changes tasks of one queue.
@@ -55,26 +56,29 @@ pub struct Batch<'a> {
     pub operation: &'a str,
     pub fence: u64,
     pub number: u64,
-    pub state: TaskState,
-    /// Dead and cancelled tasks that have ended later are not meant.
+    /// Tasks in other states are not meant.
+    pub states: &'a [TaskState],
+    /// Tasks that are due at this time are due already.
     pub until_ms: u64,
 }
 
 /// What became of one task of a batch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Changed {
     Done,
     /// Its worker was asked to stop it.
     Asked,
-    /// It was no longer in the state.
+    /// It is no longer as it was counted.
     Gone,
     Refused(BrokerError),
 }
 
 impl Batch<'_> {
-    fn text(&self) -> String {
-        let Self { fence, number, state, until_ms, .. } = self;
-        format!("{fence};{number};{};{until_ms}", state.as_str())
+    fn text(&self, tasks: &[Counted]) -> String {
+        let Self { fence, number, states, until_ms, .. } = self;
+        let states: Vec<_> = states.iter().map(|state| state.as_str()).collect();
+        let marks: Vec<_> = tasks.iter().map(|task| task.mark.number().to_string()).collect();
+        format!("{fence};{number};{};{until_ms};{}", states.join("+"), marks.join(","))
     }
 }
 
@@ -104,7 +108,7 @@ impl Broker {
         lease: Duration,
     ) -> Result<(u64, Saved), BrokerError> {
         let call = self.call(&scripts::OPERATION_CARRY, slot, id).text(id).text("");
-        let call = call.arg(lease.as_millis()).text("").text("").text("").text("");
+        let call = call.arg(lease.as_millis()).text("").text("").text("").text("").text("");
         read_carried(self.run(call).await?)
     }
 
@@ -115,14 +119,34 @@ impl Broker {
         id: &str,
         held: Held<'_>,
     ) -> Result<Saved, BrokerError> {
-        let Held { fence, lease, from, to, matched, progress } = held;
+        let Held { fence, lease, from, to, matched, progress, reached, counted } = held;
         let call = self.call(&scripts::OPERATION_CARRY, slot, id).text(id).number(fence);
         let call = call.arg(lease.as_millis()).text(from).text(to);
         let call = match matched {
             Some(matched) => call.number(matched),
             None => call.text(""),
         };
-        Ok(read_carried(self.run(call.text(progress)).await?)?.1)
+        let mut call = match reached {
+            Some(number) => call.text(progress).number(number),
+            None => call.text(progress).text(""),
+        };
+        for (number, tasks) in counted {
+            call.push_number(*number);
+            call.push_bytes(tasks);
+        }
+        Ok(read_carried(self.run(call).await?)?.1)
+    }
+
+    /// Reads the counted tasks of this number; `None` if there are none.
+    pub async fn operation_counted(
+        &self,
+        slot: &QueueName,
+        id: &str,
+        number: u64,
+    ) -> Result<Option<Vec<u8>>, BrokerError> {
+        let key = self.keys(slot).counted(id);
+        let found = self.read_one(get(&["HGET", &key, &number.to_string()])).await?;
+        reply::plain_bytes("HGET", found)
     }
 
     /// Lets an operation change the tasks that it has counted, if there are as many as expected.
@@ -205,31 +229,31 @@ impl Broker {
         Ok(texts("ZRANGE", self.read_one(range).await?)?.pop())
     }
 
-    /// Changes tasks of one queue in a batch. Returns what became of each, in order, and whether
-    /// effects for a relay were posted. A call that is refused as stale is an error.
+    /// Changes counted tasks of one queue in a batch. Returns what became of each, in order, and
+    /// whether effects for a relay were posted. A call that is refused as stale is an error.
     pub async fn operate(
         &self,
         act: Act,
         queue: &QueueName,
         batch: Batch<'_>,
-        ids: &[TaskId],
+        tasks: &[Counted],
     ) -> Result<(Vec<Changed>, bool), BrokerError> {
         if act == Act::Requeue {
-            return self.operate_each(queue, batch, ids).await;
+            return self.operate_each(queue, batch, tasks).await;
         }
         let script = match act {
             Act::Cancel => &scripts::CANCEL,
             Act::Delete => &scripts::DELETE,
             _ => &scripts::RUN_NOW,
         };
-        let mut call = self.call(script, queue, batch.operation).text(&batch.text());
-        for id in ids {
-            call.push_id(id);
+        let mut call = self.call(script, queue, batch.operation).text(&batch.text(tasks));
+        for task in tasks {
+            call.push_id(&task.id);
         }
-        let reply = self.run(call).await?;
+        let (reply, count) = (self.run(call).await?, tasks.len());
         Ok(match act {
             Act::Cancel => {
-                let (done, posted) = read_cancelled(reply, ids.len())?;
+                let (done, posted) = read_cancelled(reply, count)?;
                 let read = |done| match done {
                     Cancelled::Done => Changed::Done,
                     Cancelled::Requested => Changed::Asked,
@@ -238,7 +262,7 @@ impl Broker {
                 (done.into_iter().map(read).collect(), posted)
             }
             Act::Delete => {
-                let (done, posted) = read_deleted(reply, ids.len())?;
+                let (done, posted) = read_deleted(reply, count)?;
                 let read = |done| match done {
                     Deleted::Done => Changed::Done,
                     Deleted::Left(_) => Changed::Gone,
@@ -247,7 +271,7 @@ impl Broker {
             }
             _ => {
                 let read = |left: Option<_>| left.map_or(Changed::Done, |_| Changed::Gone);
-                (read_due(reply, ids.len())?.into_iter().map(read).collect(), false)
+                (read_due(reply, count)?.into_iter().map(read).collect(), false)
             }
         })
     }
@@ -257,14 +281,14 @@ impl Broker {
         &self,
         queue: &QueueName,
         batch: Batch<'_>,
-        ids: &[TaskId],
+        tasks: &[Counted],
     ) -> Result<(Vec<Changed>, bool), BrokerError> {
-        let call = |id: &TaskId| {
+        let call = |task: &Counted| {
             let call = self.call(&scripts::REQUEUE, queue, batch.operation);
-            call.arg(id.stored()).text(&batch.text())
+            call.arg(task.id.stored()).text(&batch.text(slice::from_ref(task)))
         };
-        let (mut done, mut is_posted) = (Vec::with_capacity(ids.len()), false);
-        for answer in self.run_all(ids.iter().map(call).collect()).await {
+        let (mut done, mut is_posted) = (Vec::with_capacity(tasks.len()), false);
+        for answer in self.run_all(tasks.iter().map(call).collect()).await {
             done.push(match answer {
                 Ok(reply) => {
                     is_posted |= !reply.is_empty();
@@ -274,7 +298,10 @@ impl Broker {
                 // The others were changed all the same, and are counted.
                 Err(
                     problem @ (BrokerError::Rejected(_)
-                    | BrokerError::Refused(Refusal::Duplicate | Refusal::Cycle, _)),
+                    | BrokerError::Refused(
+                        Refusal::Duplicate | Refusal::Cycle | Refusal::Newer,
+                        _,
+                    )),
                 ) => Changed::Refused(problem),
                 Err(problem) => return Err(problem),
             });

@@ -346,8 +346,8 @@ scripts! {
     ATTEND = "attend": ["clock"] ["fleet", "process:"];
     WISH = "wish": [] ["process:", "wake:"];
     OPERATION_ADD = "operation_add": ["clock"] ["operations", "carried", "operation:"];
-    OPERATION_CARRY = "operation_carry": ["clock"] ["carried", "operation:"];
-    OPERATION_DECIDE = "operation_decide": ["clock"] ["carried", "operation:"];
+    OPERATION_CARRY = "operation_carry": ["clock"] ["carried", "operation:", "counted:"];
+    OPERATION_DECIDE = "operation_decide": ["clock"] ["carried", "operation:", "counted:"];
     OPERATION_ADOPT = "operation_adopt": [] ["operated:"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
         "meta", "workers", "joined", "posts", "suspended", "generations", "fences", "worker:",

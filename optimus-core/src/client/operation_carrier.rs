@@ -1,8 +1,9 @@
 //! Who carries an operation on, step by step: [`Carrier`].
 
-use std::{fmt, time::Duration};
+use std::{collections::HashSet, fmt, time::Duration};
 
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::operations::unreadable;
 use crate::{
@@ -10,8 +11,9 @@ use crate::{
     broker::{Broker, BrokerError, Held, Refusal, Saved},
     id::QueueName,
     operation::{Operation, OperationState},
+    operation_counted::Chunk,
     operation_error::OperationError,
-    operation_progress::{About, Progress, read_progress},
+    operation_progress::{About, FORM, Progress, read_progress},
     pace::Pace,
 };
 
@@ -19,6 +21,10 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(10);
 /// How soon a caller looks again while another process carries the operation on.
 const LOOK_AFTER: Duration = Duration::from_millis(250);
+
+/// Why an operation that an earlier release has added is not carried on.
+const EARLIER: &str = "an earlier release has added it, and did not keep which tasks it counts; \
+                       begin it again";
 
 /// Carries an operation on, step by step. Whatever happens to it between two steps, or in one, does
 /// no harm: all that it knows is stored, and another carrier goes on from there.
@@ -50,6 +56,12 @@ pub(super) struct Hold {
     pub(super) stored_queue: Option<QueueName>,
     /// The queues, in order, once they are needed.
     pub(super) queues: Option<Vec<QueueName>>,
+    /// Which tasks of the queue this carrier has counted: lists may have a task twice.
+    pub(super) seen: HashSet<Uuid>,
+    /// Counted tasks that are not stored yet.
+    pub(super) found: Vec<Chunk>,
+    /// Whether the next chunk is reached, and this is not stored yet.
+    pub(super) has_reached: Option<u64>,
     pub(super) renewed: Instant,
 }
 
@@ -140,8 +152,11 @@ impl Carrier {
         if hold.renewed.elapsed() > self.lease / 2 {
             self.save(&mut hold, None, self.lease).await?;
         }
-        let state = OperationState::read(&hold.saved.state);
+        let (state, begun) = (OperationState::read(&hold.saved.state), Instant::now());
         let done = match state {
+            OperationState::Counting | OperationState::Running if hold.about.form != FORM => {
+                Err(BrokerError::UnexpectedReply(EARLIER.to_owned()))
+            }
             OperationState::Counting => self.changes().count(&mut hold).await,
             OperationState::Running => self.changes().change(&mut hold).await,
             _ => {
@@ -161,13 +176,18 @@ impl Carrier {
         };
         let lease = if next.is_some() { Duration::ZERO } else { self.lease };
         self.save(&mut hold, next, lease).await?;
+        if next.is_none() && state == OperationState::Running {
+            // What was changed is counted first.
+            self.pace.rest(begun).await;
+        }
         let is_over = next.is_some() && hold.saved.state != OperationState::Cancelled.as_str();
         self.held = (!is_over).then_some(hold);
         Ok(())
     }
 
     fn changes(&self) -> super::operation_changes::Changes<'_> {
-        super::operation_changes::Changes { broker: &self.broker, id: &self.id, pace: &self.pace }
+        let Self { broker, slot, id, pace, .. } = self;
+        super::operation_changes::Changes { broker, slot, id, pace }
     }
 
     /// Takes the lease, and counts what an earlier carrier has changed and not counted.
@@ -190,7 +210,19 @@ impl Carrier {
         }
         let renewed = Instant::now();
         let stored_queue = progress.place.as_ref().map(|place| place.queue.clone());
-        let mut hold = Hold { fence, about, saved, progress, stored_queue, queues: None, renewed };
+        let (queues, found, has_reached) = (None, Vec::new(), None);
+        let mut hold = Hold {
+            fence,
+            about,
+            saved,
+            progress,
+            stored_queue,
+            queues,
+            seen: HashSet::new(),
+            found,
+            has_reached,
+            renewed,
+        };
         if place.is_some() {
             self.save(&mut hold, None, self.lease).await?;
         }
@@ -204,6 +236,9 @@ impl Carrier {
         next: Option<OperationState>,
         lease: Duration,
     ) -> Result<(), BrokerError> {
+        let numbers = hold.progress.chunks + 1..;
+        let counted: Vec<_> = numbers.zip(hold.found.drain(..).map(|c| c.encode())).collect();
+        hold.progress.chunks += counted.len() as u64;
         let progress = serde_json::to_string(&hold.progress)
             .map_err(|problem| BrokerError::UnexpectedReply(problem.to_string()))?;
         let from = hold.saved.state.clone();
@@ -214,9 +249,12 @@ impl Carrier {
             to: next.map_or(&from, |next| next.as_str()),
             matched: Some(hold.saved.matched),
             progress: &progress,
+            reached: hold.has_reached,
+            counted: &counted,
         };
         let begun = Instant::now();
         hold.saved = self.broker.operation_carry(&self.slot, &self.id, stored).await?;
+        hold.has_reached = None;
         self.pace.note(begun.elapsed());
         hold.stored_queue = hold.progress.place.as_ref().map(|place| place.queue.clone());
         hold.renewed = begun;

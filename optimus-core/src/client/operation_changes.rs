@@ -1,8 +1,9 @@
 //! One step of an operation: some of its tasks are counted or changed.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::{
     operate::refused,
@@ -10,10 +11,11 @@ use super::{
     prerequisite_asks::relay,
 };
 use crate::{
-    broker::{BATCH_MAX, Broker, BrokerError, Changed, OperationBatch},
+    broker::{BATCH_MAX, Broker, BrokerError, Changed, OperationBatch, Refusal},
     id::{QueueName, TaskId},
     operation::OperationAct,
-    operation_filter::{OperationFilter, ms_of},
+    operation_counted::{Chunk, Counted, Mark},
+    operation_filter::ms_of,
     operation_progress::Place,
     pace::{PACED, Pace},
     platform::instant,
@@ -21,35 +23,38 @@ use crate::{
     task_page::TaskRow,
 };
 
-/// How many pages one step reads until it finds a task.
+/// How many pages one step reads.
 const PAGES_MAX: usize = 16;
 /// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
 const STEP_MAX: Duration = Duration::from_secs(2);
-/// How often the ready list and those of blocked tasks are read again, because claims move tasks
-/// while they are read.
-const PASSES_MAX: u32 = 8;
+/// So many tasks more than twice those of a list are read of it. Tasks that join it meanwhile are
+/// counted, too, but a count must end.
+const UNREAD_MORE: u64 = 1_024;
+/// So many tasks are remembered, in up to 40 MB. One that is counted twice is gone in the end.
+const SEEN_MAX: usize = 1_000_000;
+/// Why an operation fails whose counted tasks are not there.
+const LOST: &str = "the store has lost which tasks it has counted; begin it again";
 
 /// Counts or changes tasks.
 pub(super) struct Changes<'a> {
     pub(super) broker: &'a Broker,
+    pub(super) slot: &'a QueueName,
     pub(super) id: &'a str,
     pub(super) pace: &'a Pace,
 }
 
 /// The tasks of a page that match.
+#[derive(Default)]
 struct Matching {
     rows: Vec<TaskRow>,
+    tasks: Vec<Counted>,
     scanned: u64,
-    /// Where the page ends; `None` if the list ends.
-    next: Option<String>,
-    /// The last task that does not match, which stays in the list.
-    last_other: Option<(usize, String)>,
-    /// The place of each matching row on the page.
-    at: Vec<usize>,
+    /// Where the page ends; empty if the list ends.
+    next: String,
 }
 
 impl Changes<'_> {
-    /// Counts tasks of some pages.
+    /// Counts tasks of some pages, and keeps which they are.
     pub(super) async fn count(&self, hold: &mut Hold) -> Result<After, BrokerError> {
         for _ in 0..PAGES_MAX {
             let Some(place) = self.place(hold).await? else {
@@ -57,14 +62,20 @@ impl Changes<'_> {
                 return Ok(After::Over);
             };
             let begun = Instant::now();
-            let found = self.page(hold, &place).await?;
+            let found = match self.page(hold, &place).await {
+                Err(BrokerError::Rejected(why)) => {
+                    hold.progress.skip(&place, &why);
+                    Matching::default()
+                }
+                found => found?,
+            };
             hold.progress.scanned += found.scanned;
             hold.saved.matched += found.rows.len() as u64;
             for row in found.rows {
                 hold.progress.note(row);
             }
-            let next = Place { after: found.next.clone().unwrap_or_default(), ..place };
-            self.go_on(hold, next, List::of(found.next.as_ref())).await?;
+            keep(hold, &place.queue, found.tasks);
+            self.go_on(hold, place, found.next, found.scanned).await?;
             self.pace.rest(begun).await;
             if hold.renewed.elapsed() > STEP_MAX {
                 break;
@@ -73,150 +84,151 @@ impl Changes<'_> {
         Ok(After::More)
     }
 
-    /// Changes the tasks of one page that match.
+    /// Changes the next tasks that were counted.
     pub(super) async fn change(&self, hold: &mut Hold) -> Result<After, BrokerError> {
-        for _ in 0..PAGES_MAX {
-            let left = hold.progress.left(hold.saved.matched);
-            let place = if left == 0 { None } else { self.place(hold).await? };
-            let Some(place) = place else {
-                hold.progress.gone += left;
-                return Ok(After::Over);
-            };
-            let begun = Instant::now();
-            let mut found = self.page(hold, &place).await?;
-            found.rows.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            if found.rows.is_empty() {
-                let next = Place { after: found.next.clone().unwrap_or_default(), ..place };
-                self.go_on(hold, next, List::of(found.next.as_ref())).await?;
-                self.pace.rest(begun).await;
-                if hold.renewed.elapsed() > STEP_MAX {
-                    break;
-                }
-                continue;
-            }
-            if hold.stored_queue.as_ref() != Some(&place.queue) {
-                // Another carrier would not look for uncounted changes in this queue yet.
-                return Ok(After::More);
-            }
-            self.change_page(hold, place, found).await?;
+        let number = hold.progress.chunk + 1;
+        if number > hold.progress.chunks {
+            return Ok(After::Over);
+        }
+        let stored = self.broker.operation_counted(self.slot, self.id, number).await?;
+        let Some(chunk) = stored.as_deref().and_then(Chunk::decode) else {
+            return Err(BrokerError::UnexpectedReply(LOST.to_owned()));
+        };
+        if hold.stored_queue.as_ref() != Some(&chunk.queue) {
+            // Another carrier would not look for uncounted changes in this queue yet.
+            hold.progress.place = Some(start(first_state(hold), chunk.queue));
             return Ok(After::More);
+        }
+        let from = usize::try_from(hold.progress.within).unwrap_or(usize::MAX);
+        let tasks = chunk.tasks.get(from..).unwrap_or_default();
+        let (tasks, rest) = tasks.split_at(tasks.len().min(PACED));
+        self.change_some(hold, &chunk.queue, tasks).await?;
+        hold.progress.reach(tasks.len() as u64);
+        if rest.is_empty() {
+            (hold.progress.chunk, hold.progress.within) = (number, 0);
+            hold.has_reached = Some(number);
         }
         Ok(After::More)
     }
 
-    async fn change_page(
+    async fn change_some(
         &self,
         hold: &mut Hold,
-        place: Place,
-        found: Matching,
+        queue: &QueueName,
+        tasks: &[Counted],
     ) -> Result<(), BrokerError> {
-        let Matching { rows, next, last_other, at, .. } = found;
         let act = hold.about.act;
         let batch = OperationBatch {
             operation: self.id,
             fence: hold.fence,
             number: hold.progress.batch + 1,
-            state: place.state,
+            states: &hold.about.filter.states,
             until_ms: hold.saved.added_ms,
         };
-        let mut stays = last_other;
-        let (mut done, mut gone, mut nth) = (0, 0, 0);
-        for rows in rows.chunks(PACED) {
-            let begun = Instant::now();
-            let ids: Vec<TaskId> = rows.iter().map(|row| row.id.clone()).collect();
-            let (all, is_posted) =
-                self.broker.operate(act.stored(), &place.queue, batch, &ids).await?;
-            for (row, changed) in rows.iter().zip(all) {
-                match changed {
-                    Changed::Done => done += 1,
-                    Changed::Asked => hold.progress.asked += 1,
-                    Changed::Gone => gone += 1,
-                    Changed::Refused(why) => {
-                        let why = refused(&row.id, "requeue", why).to_string();
-                        hold.progress.refuse(row.id.clone(), why);
-                        if stays.as_ref().is_none_or(|(before, _)| *before < at[nth]) {
-                            stays = Some((at[nth], cursor_of(row)));
-                        }
-                    }
-                }
-                nth += 1;
+        let answers = self.broker.operate(act.stored(), queue, batch, tasks).await;
+        let (all, is_posted) = match answers {
+            // A queue that is damaged, or needs a later release, does not keep the others.
+            Err(why @ (BrokerError::Rejected(_) | BrokerError::Refused(Refusal::Newer, _))) => {
+                (vec![Changed::Refused(why); tasks.len()], false)
             }
-            hold.progress.begun_ms.get_or_insert(hold.saved.now_ms);
-            if is_posted {
-                relay(self.broker.clone(), place.queue.clone()).await;
-            }
-            self.pace.rest(begun).await;
-        }
-        let done = self.settle(hold, &place.queue, (done, gone)).await?;
-        let has_changed = place.has_changed || done > 0;
-        // Requeued tasks leave the list, so it goes on after the last task that stays. Several may
-        // have ended in the same ms, and only a task that is there shows a place among them.
-        let list = List::of(next.as_ref());
-        let after = match act {
-            OperationAct::Requeue => stays.map_or(place.after.clone(), |(_, cursor)| cursor),
-            _ => next.unwrap_or_default(),
+            all => all?,
         };
-        self.go_on(hold, Place { after, has_changed, ..place }, list).await
+        let (mut done, mut gone) = (0, 0);
+        for (task, changed) in tasks.iter().zip(all) {
+            match changed {
+                Changed::Done => done += 1,
+                Changed::Asked => hold.progress.asked += 1,
+                Changed::Gone => gone += 1,
+                Changed::Refused(why) => {
+                    let why = refused(&task.id, act.verb(), why).to_string();
+                    hold.progress.refuse(task.id.clone(), why);
+                }
+            }
+        }
+        hold.progress.begun_ms.get_or_insert(hold.saved.now_ms);
+        if is_posted {
+            relay(self.broker.clone(), queue.clone()).await;
+        }
+        self.settle(hold, queue, (done, gone)).await
     }
 
-    /// Counts a batch, of whose tasks so many were changed and so many were not in the state, by
-    /// the answers. Returns how many were changed.
+    /// Counts a batch, of whose tasks so many were changed and so many were not as they were
+    /// counted, by the answers.
     async fn settle(
         &self,
         hold: &mut Hold,
         queue: &QueueName,
-        (mut done, mut gone): (u64, u64),
-    ) -> Result<u64, BrokerError> {
+        (mut done, gone): (u64, u64),
+    ) -> Result<(), BrokerError> {
         let number = hold.progress.batch + 1;
         if gone > 0 {
             // If a call was sent twice, the second one has found the tasks changed by the first.
             let known = self.broker.operation_adopt(queue, self.id, hold.fence, number).await?;
-            let untold = known.saturating_sub(done).min(gone);
-            (done, gone) = (done + untold, gone - untold);
+            done += known.saturating_sub(done).min(gone);
         }
         hold.progress.batch = number;
         hold.progress.done += done;
-        // A later list may have those that move on: they have begun, or their time has come. What
-        // is left at the end is gone.
-        hold.progress.gone += if moves_on(hold.about.act) { 0 } else { gone };
-        Ok(done)
+        Ok(())
     }
 
     /// Returns where to go on; `None` at the end.
     async fn place(&self, hold: &mut Hold) -> Result<Option<Place>, BrokerError> {
         if hold.progress.place.is_none() {
-            let first = self.queue_after(hold, None).await?;
-            hold.progress.place = first.and_then(|queue| start(hold, queue));
+            let (first, state) = (self.queue_after(hold, None).await?, first_state(hold));
+            hold.progress.place = first.map(|queue| start(state, queue));
         }
         Ok(hold.progress.place.clone().filter(|place| place.after != END))
     }
 
-    /// Notes where to go on: in the list, at its start again, or in the next list.
-    async fn go_on(&self, hold: &mut Hold, place: Place, list: List) -> Result<(), BrokerError> {
-        if let List::GoesOn = list {
-            hold.progress.place = Some(place);
-            return Ok(());
-        }
-        let moves = matches!(place.state, TaskState::Ready | TaskState::Blocked);
-        if moves && place.has_changed && place.passes < PASSES_MAX {
-            let passes = place.passes + 1;
-            let again = Place { after: String::new(), passes, has_changed: false, ..place };
-            hold.progress.place = Some(again);
+    /// Notes where to go on after a page that ends at `next`: in the list, or in the next one.
+    async fn go_on(
+        &self,
+        hold: &mut Hold,
+        place: Place,
+        next: String,
+        scanned: u64,
+    ) -> Result<(), BrokerError> {
+        let unread = match place.unread {
+            _ if next.is_empty() => 0,
+            Some(unread) => unread.saturating_sub(scanned),
+            None => 2 * self.size(&place).await? + UNREAD_MORE,
+        };
+        if unread > 0 {
+            hold.progress.place = Some(Place { after: next, unread: Some(unread), ..place });
             return Ok(());
         }
         let states = &hold.about.filter.states;
         let nth = states.iter().position(|state| *state == place.state);
         if let Some(state) = nth.and_then(|nth| states.get(nth + 1)) {
-            hold.progress.place = Some(Place { state: *state, ..empty(place.queue) });
+            hold.progress.place = Some(start(*state, place.queue));
             return Ok(());
         }
-        let queue = self.queue_after(hold, Some(&place.queue)).await?;
-        hold.progress.place = match queue.and_then(|queue| start(hold, queue)) {
-            // A place at the end keeps the queue in which changes may not be counted yet.
-            None => Some(Place { after: END.to_owned(), ..place }),
-            next => next,
-        };
+        hold.seen = HashSet::new();
+        let (queue, state) = (self.queue_after(hold, Some(&place.queue)).await?, first_state(hold));
+        hold.progress.place = Some(match queue {
+            None => Place { after: END.to_owned(), ..place },
+            Some(queue) => start(state, queue),
+        });
         Ok(())
+    }
+
+    /// Returns how many tasks the list of a place has.
+    async fn size(&self, place: &Place) -> Result<u64, BrokerError> {
+        let counts = match self.broker.counts(&place.queue).await {
+            // Another list of the queue is damaged.
+            Err(BrokerError::Rejected(_)) => return Ok(u64::from(u32::MAX)),
+            counts => counts?,
+        };
+        Ok(match place.state {
+            TaskState::Ready => counts.ready,
+            TaskState::Delayed => counts.delayed,
+            TaskState::Blocked => counts.blocked,
+            TaskState::Retry => counts.retry,
+            TaskState::Working => counts.working,
+            TaskState::Dead => counts.dead,
+            TaskState::Cancelled => counts.cancelled,
+            TaskState::Success | TaskState::Forgotten => 0,
+        })
     }
 
     /// Returns the queue after this one, in the order of their names.
@@ -237,64 +249,52 @@ impl Changes<'_> {
     }
 
     /// Reads a page of tasks, those that have ended with the oldest first.
-    async fn page(&self, hold: &Hold, place: &Place) -> Result<Matching, BrokerError> {
+    async fn page(&self, hold: &mut Hold, place: &Place) -> Result<Matching, BrokerError> {
         let Place { queue, state, after, .. } = place;
         let listed = self.broker.list_oldest(queue, *state, BATCH_MAX, after).await?;
-        let cut_off_ms = hold.saved.added_ms;
-        let scanned = listed.rows.len() as u64;
-        let mut next = Some(listed.next).filter(|next| !next.is_empty());
-        let (mut rows, mut at, mut last_other) = (Vec::new(), Vec::new(), None);
-        for (nth, row) in listed.rows.into_iter().enumerate() {
+        let added_ms = hold.saved.added_ms;
+        let (scanned, next) = (listed.rows.len() as u64, listed.next);
+        let (mut rows, mut tasks) = (Vec::new(), Vec::new());
+        for row in listed.rows {
+            let mark = Mark::of(*state, &row);
             let row = TaskRow::of(*state, row);
-            let was_there = OperationFilter::was_there(&row, cut_off_ms);
             let is_due = hold.about.act == OperationAct::RunNow
-                && row.at.is_none_or(|at| ms_of(at) <= cut_off_ms);
-            if was_there && !is_due && hold.about.filter.takes(&row, instant(cut_off_ms)) {
+                && row.at.is_none_or(|at| ms_of(at) <= added_ms);
+            let is_meant = !is_due && hold.about.filter.takes(&row, instant(added_ms));
+            if is_meant && is_new(&mut hold.seen, &row.id) {
+                tasks.push(Counted { id: row.id.clone(), mark });
                 rows.push(row);
-                at.push(nth);
-                continue;
             }
-            if !was_there && state.is_terminal() {
-                // So have all that follow.
-                next = None;
-            }
-            last_other = Some((nth, cursor_of(&row)));
         }
-        Ok(Matching { rows, scanned, next, last_other, at })
+        Ok(Matching { rows, tasks, scanned, next })
     }
 }
 
-/// Whether a list has more tasks.
-enum List {
-    GoesOn,
-    Ends,
+/// Returns whether a task is not counted yet, as far as is remembered.
+fn is_new(seen: &mut HashSet<Uuid>, id: &TaskId) -> bool {
+    let uuid = id.uuid();
+    if seen.len() < SEEN_MAX { seen.insert(uuid) } else { !seen.contains(&uuid) }
 }
 
-impl List {
-    fn of(next: Option<&String>) -> Self {
-        if next.is_some() { Self::GoesOn } else { Self::Ends }
+/// Keeps counted tasks until they are stored, in chunks that one step changes.
+fn keep(hold: &mut Hold, queue: &QueueName, tasks: Vec<Counted>) {
+    match hold.found.last_mut() {
+        _ if tasks.is_empty() => {}
+        Some(last) if last.queue == *queue && last.tasks.len() + tasks.len() <= BATCH_MAX => {
+            last.tasks.extend(tasks);
+        }
+        _ => hold.found.push(Chunk { queue: queue.clone(), tasks }),
     }
-}
-
-/// Returns whether tasks of an operation move on to other lists that it reads later.
-fn moves_on(act: OperationAct) -> bool {
-    matches!(act, OperationAct::Cancel | OperationAct::Delete)
 }
 
 /// The place behind all tasks.
 const END: &str = "end";
 
-fn start(hold: &Hold, queue: QueueName) -> Option<Place> {
-    let state = *hold.about.filter.states.first()?;
-    Some(Place { state, ..empty(queue) })
+fn first_state(hold: &Hold) -> TaskState {
+    hold.about.filter.states.first().copied().unwrap_or(TaskState::Dead)
 }
 
-fn empty(queue: QueueName) -> Place {
-    let (state, after) = (TaskState::Dead, String::new());
-    Place { queue, state, after, passes: 0, has_changed: false }
-}
-
-/// Returns the cursor after a task that has ended.
-fn cursor_of(row: &TaskRow) -> String {
-    format!("{} {}", row.at.map_or(0, ms_of), row.id.stored())
+/// Returns the start of a list.
+fn start(state: TaskState, queue: QueueName) -> Place {
+    Place { queue, state, after: String::new(), unread: None }
 }

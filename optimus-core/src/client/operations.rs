@@ -11,7 +11,7 @@ use crate::{
     operation::{Operation, OperationAct, OperationState},
     operation_error::OperationError,
     operation_filter::OperationFilter,
-    operation_progress::About,
+    operation_progress::{About, FORM},
     platform,
 };
 
@@ -24,8 +24,10 @@ const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Changes many tasks, in steps; from [`Client::operations`].
 ///
-/// An *operation* counts the tasks that match a filter. When somebody has confirmed the number, it
-/// changes those that were there when it was counted, and no others. It is stored, so any process
+/// An *operation* counts the tasks that match a filter, and keeps which they are. When somebody has
+/// confirmed the number, it changes those, and no others. A task that is no longer as it was
+/// counted, because it has left these states or has ended or failed once more, stays as it is, and
+/// is counted as [gone](Operation::gone). The operation is stored, so any process
 /// can carry it on: one that calls [`carry`](Self::carry), or a worker, within three minutes. If
 /// that process is killed, another one goes on, and no task is changed twice. Its pace follows the
 /// time that Redis takes to answer, so other callers hardly notice it.
@@ -75,8 +77,9 @@ impl Operations {
     /// operation in the state [`Counting`](OperationState::Counting), and [`carry`](Self::carry) or
     /// a worker counts the rest. `who` is shown with the operation.
     ///
-    /// The last 100 operations are kept. A new one removes the oldest that is over or was not
-    /// confirmed.
+    /// Until the operation is over, Redis keeps 22 bytes for each task that matches. The last 100
+    /// operations are kept. A new one removes the oldest that is over or was not confirmed; those
+    /// that match no task leave first.
     ///
     /// # Errors
     /// [`OperationError::Store`]: [`Error::is_invalid`] if no task in a state of the filter can be
@@ -89,7 +92,7 @@ impl Operations {
         who: impl Into<String>,
     ) -> Result<Operation, OperationError> {
         let (filter, who) = (filter.checked(act)?, short(who.into())?);
-        let about = About { act, filter, who };
+        let about = About { act, filter, who, form: FORM };
         let about = serde_json::to_string(&about).map_err(|why| Error::invalid(why.to_string()))?;
         let id = new_id();
         let added = self.broker.operation_add(&Broker::operations_slot(), &id, &about, KEPT).await;
@@ -112,7 +115,7 @@ impl Operations {
     /// a call does no harm.
     ///
     /// Anybody can confirm it, also another process, within a day after it was counted
-    /// ([`Operation::confirm_until`]). It changes only what was there when it was added.
+    /// ([`Operation::confirm_until`]). It changes only the tasks that it has counted.
     ///
     /// # Errors
     /// [`OperationError::Unexpected`] if it has counted another number; [`OperationError::Late`]
@@ -142,7 +145,7 @@ impl Operations {
         self.seen(id).await
     }
 
-    /// Cancels an operation that is not over. Its carrier stops after at most 128 more tasks. What
+    /// Cancels an operation that is not over. Its carrier stops after at most 32 more tasks. What
     /// was changed stays changed. To repeat a call does no harm.
     ///
     /// # Errors
@@ -195,7 +198,8 @@ impl Operations {
         }
     }
 
-    /// Carries an operation on by one step of at most 128 tasks, unless another process does.
+    /// Carries an operation on by one step, which changes at most 32 tasks, unless another process
+    /// does.
     ///
     /// # Errors
     /// As of [`carry`](Self::carry).

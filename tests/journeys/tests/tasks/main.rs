@@ -25,6 +25,7 @@ mod layers_ended;
 mod lifecycle;
 mod logs;
 mod operating;
+mod operation_counted;
 mod operation_figures;
 mod operation_moves;
 mod operations;

@@ -104,7 +104,7 @@ async fn confirmed(bench: &Bench, act: OperationAct, filter: OperationFilter) ->
     operation.id
 }
 
-fn sums(operation: &Operation) -> [u64; 5] {
+pub(crate) fn sums(operation: &Operation) -> [u64; 5] {
     let Operation { matched, done, refused, gone, .. } = operation;
     [*matched, *done, *refused, *gone, operation.left()]
 }

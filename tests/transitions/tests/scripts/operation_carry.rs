@@ -3,7 +3,9 @@
 
 use optimus_core::{
     Due, TaskId, TaskState,
-    broker::{Act, BrokerError, Changed, FailureOutcome, Held, OperationBatch, Refusal},
+    broker::{
+        Act, BrokerError, Changed, CountedTask, FailureOutcome, Held, Mark, OperationBatch, Refusal,
+    },
 };
 use redis::cmd;
 
@@ -18,13 +20,15 @@ async fn add(bench: &Bench, at: u64, id: &str, keep: usize) -> Result<u64, Broke
 }
 
 fn held<'a>(fence: u64, lease: u64, from: &'a str, to: &'a str) -> Held<'a> {
-    Held { fence, lease: ms(lease), from, to, matched: Some(5), progress: "{\"done\":1}" }
+    let (lease, matched, progress) = (ms(lease), Some(5), "{\"done\":1}");
+    Held { fence, lease, from, to, matched, progress, reached: None, counted: &[] }
 }
 
 /// Lets an operation be counted.
 async fn counted(bench: &Bench, at: u64, id: &str) {
     let (fence, _) = bench.at(at).operation_take(&bench.queue, id, ms(9)).await.unwrap();
-    let held = held(fence, 0, "counting", "counted");
+    let tasks = [(1, b"some".to_vec()), (2, b"more".to_vec())];
+    let held = Held { counted: &tasks, ..held(fence, 0, "counting", "counted") };
     bench.at(at).operation_carry(&bench.queue, id, held).await.unwrap();
 }
 
@@ -130,8 +134,37 @@ async fn the_oldest_operations_leave_unless_they_are_under_way(bench: Bench) {
     assert_eq!(bench.fsck().await, [""; 0]);
 }
 
-fn batch(fence: u64, number: u64, state: TaskState, until: u64) -> OperationBatch<'static> {
-    OperationBatch { operation: "a", fence, number, state, until_ms: START + until }
+async fn operations_that_match_no_task_leave_first(bench: Bench) {
+    let queue = &bench.queue;
+    add(&bench, 0, "useful", 3).await.unwrap();
+    counted(&bench, 1, "useful").await;
+    for (at, id) in [(2, "a"), (3, "b")] {
+        add(&bench, at, id, 3).await.unwrap();
+        bench.at(at).operation_cancel(queue, id).await.unwrap();
+    }
+    for (at, id) in [(4, "c"), (5, "d")] {
+        add(&bench, at, id, 3).await.unwrap();
+    }
+    let found = bench.at(6).operations(queue, 9).await.unwrap();
+    assert_eq!(found.into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["d", "c", "useful"]);
+    add(&bench, 6, "e", 3).await.unwrap();
+    let found = bench.at(6).operation_counted(queue, "useful", 1).await.unwrap();
+    assert_eq!(found, None, "what it has counted leaves with it");
+    assert_eq!(bench.fsck().await, [""; 0]);
+}
+
+fn batch(fence: u64, number: u64, states: &[TaskState]) -> OperationBatch<'_> {
+    OperationBatch { operation: "a", fence, number, states, until_ms: START + 999 }
+}
+
+/// Returns a task that was counted and has never ended nor failed.
+fn waits(id: &TaskId) -> CountedTask {
+    CountedTask { id: id.clone(), mark: Mark::failed(0) }
+}
+
+/// Returns a task that was counted, and had ended at that time.
+fn ended(id: &TaskId, at: u64) -> CountedTask {
+    CountedTask { id: id.clone(), mark: Mark::ended(START + at) }
 }
 
 /// Returns whether each task was changed.
@@ -139,9 +172,9 @@ async fn operate(
     bench: &Bench,
     act: Act,
     batch: OperationBatch<'_>,
-    ids: &[TaskId],
+    tasks: &[CountedTask],
 ) -> Result<Vec<bool>, BrokerError> {
-    let done = bench.at(1_000).operate(act, &bench.queue, batch, ids).await?.0;
+    let done = bench.at(1_000).operate(act, &bench.queue, batch, tasks).await?.0;
     Ok(done.iter().map(|changed| matches!(changed, Changed::Done)).collect())
 }
 
@@ -159,43 +192,117 @@ async fn die(bench: &Bench, at: u64, seq: u64) {
     assert!(bench.fail(at, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
 }
 
-async fn a_batch_changes_only_what_was_there_and_another_carrier_counts_it(bench: Bench) {
+async fn counted_tasks_leave_as_they_are_reached_and_when_it_is_over(bench: Bench) {
+    let (queue, day) = (&bench.queue, 86_400_000);
+    for id in ["a", "b", "c"] {
+        add(&bench, 0, id, 9).await.unwrap();
+        counted(&bench, 1, id).await;
+    }
+    let left = async |id, number| bench.at(2).operation_counted(queue, id, number).await.unwrap();
+    assert_eq!(left("a", 1).await.as_deref(), Some(&b"some"[..]));
+    let expires = async |id: &str| bench.raw::<i64>(cmd("PTTL").arg(bench.key(id))).await;
+    let kept = expires("counted:a").await;
+    assert!(kept > day, "nobody has confirmed it, and {kept} ms are left");
+    bench.at(2).operation_confirm(queue, "a", 5, "").await.unwrap();
+    assert_eq!(expires("counted:a").await, -1, "it goes on, however late");
+    let (fence, _) = bench.at(3).operation_take(queue, "a", ms(9)).await.unwrap();
+    let reached = Held { reached: Some(1), ..held(fence, 9, "running", "running") };
+    for _ in 0..2 {
+        bench.at(4).operation_carry(queue, "a", reached).await.unwrap();
+    }
+    assert_eq!(left("a", 1).await, None);
+    assert_eq!(left("a", 2).await.as_deref(), Some(&b"more"[..]));
+    bench.at(5).operation_carry(queue, "a", held(fence, 0, "running", "done")).await.unwrap();
+    bench.at(5).operation_cancel(queue, "b").await.unwrap();
+    // Nobody could say what was counted.
+    let () = bench.raw(cmd("DEL").arg(bench.key("counted:c"))).await;
+    let lost = bench.at(5).operation_confirm(queue, "c", 5, "").await;
+    assert_eq!(refusal(lost), Refusal::Forgotten);
+    for id in ["a", "b"] {
+        assert_eq!(left(id, 2).await, None, "{id} is over");
+    }
+    assert_eq!(bench.fsck().await, [""; 0]);
+}
+
+async fn a_batch_changes_only_what_was_counted_and_another_carrier_counts_it(bench: Bench) {
     let ids = [dies(&bench, 10, 1).await, dies(&bench, 20, 2).await, dies(&bench, 30, 3).await];
-    let dead = batch(7, 1, TaskState::Dead, 20);
-    let done = operate(&bench, Act::Requeue, dead, &ids).await.unwrap();
-    assert_eq!(done, [true, true, false], "the last one has died after the cut-off");
+    // The last one has died once more since it was counted.
+    let tasks = [ended(&ids[0], 10), ended(&ids[1], 20), ended(&ids[2], 29)];
+    let dead = batch(7, 1, &[TaskState::Dead]);
+    let done = operate(&bench, Act::Requeue, dead, &tasks).await.unwrap();
+    assert_eq!(done, [true, true, false]);
     // A repeat changes nothing, also if the first one dies again.
     let worker = bench.worker(40, "w").await;
     let lease = bench.take(40, &worker, 4).await;
     assert_eq!(lease.id, ids[0]);
     assert!(bench.fail(40, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
-    assert_eq!(operate(&bench, Act::Requeue, dead, &ids).await.unwrap(), [false; 3]);
+    assert_eq!(operate(&bench, Act::Requeue, dead, &tasks).await.unwrap(), [false; 3]);
     // The next carrier learns how many were changed in the batch that is not counted.
     let queue = &bench.queue;
     assert_eq!(bench.at(50).operation_adopt(queue, "a", 8, 1).await.unwrap(), 2);
     assert_eq!(bench.at(50).operation_adopt(queue, "a", 8, 2).await.unwrap(), 0);
     let before = bench.dump().await;
     for act in [Act::Requeue, Act::Delete, Act::Cancel, Act::RunNow] {
-        let stale = operate(&bench, act, batch(7, 9, TaskState::Dead, 99), &ids).await;
+        let stale = operate(&bench, act, batch(7, 9, &[TaskState::Dead]), &tasks).await;
         assert_eq!(refusal(stale.map(drop)), Refusal::Stale, "{act:?}");
     }
     let stale = bench.at(50).operation_adopt(queue, "a", 7, 9).await;
     assert_eq!(refusal(stale.map(drop)), Refusal::Stale);
     bench.assert_unchanged(&before).await;
-    let done = operate(&bench, Act::Delete, batch(8, 3, TaskState::Dead, 35), &ids).await.unwrap();
+    let tasks = [ended(&ids[0], 10), ended(&ids[1], 20), ended(&ids[2], 30)];
+    let dead = batch(8, 3, &[TaskState::Dead]);
+    let done = operate(&bench, Act::Delete, dead, &tasks).await.unwrap();
     assert_eq!(done, [false, false, true]);
+}
+
+async fn a_waiting_task_that_has_failed_since_it_was_counted_stays(bench: Bench) {
+    let ids = [bench.add(0, job()).await, bench.add(1, job()).await];
+    let tasks = [waits(&ids[0]), waits(&ids[1])];
+    let worker = bench.worker(2, "w").await;
+    let lease = bench.take(2, &worker, 1).await;
+    let retry = failed(&lease, FailureOutcome::Retry(ms(900_000)));
+    assert!(bench.fail(3, &[retry]).await.is_empty());
+    let before = bench.dump().await;
+    let states = [TaskState::Retry, TaskState::Ready, TaskState::Delayed];
+    for act in [Act::Cancel, Act::Delete, Act::RunNow] {
+        let done = operate(&bench, act, batch(7, 1, &states), &tasks[..1]).await.unwrap();
+        assert_eq!(done, [false], "{act:?}");
+    }
+    bench.assert_unchanged(&before).await;
+    let done = operate(&bench, Act::Delete, batch(7, 2, &states), &tasks).await.unwrap();
+    assert_eq!(done, [false, true]);
+    let failed = CountedTask { id: ids[0].clone(), mark: Mark::failed(START + 3) };
+    let done = operate(&bench, Act::Delete, batch(7, 3, &states), &[failed]).await.unwrap();
+    assert_eq!(done, [true], "one that was counted after the failure does not");
+}
+
+async fn a_blocked_task_is_none_that_is_ready(bench: Bench) {
+    let first = bench.add(0, job().lane("one")).await;
+    let second = bench.add(1, job().lane("one")).await;
+    let tasks = [waits(&first), waits(&second)];
+    for (number, act) in [(1, Act::Cancel), (2, Act::Delete)] {
+        let before = bench.dump().await;
+        let blocked = batch(7, number, &[TaskState::Blocked]);
+        assert_eq!(operate(&bench, act, blocked, &tasks[..1]).await.unwrap(), [false]);
+        let ready = batch(7, number, &[TaskState::Ready]);
+        assert_eq!(operate(&bench, act, ready, &tasks[1..]).await.unwrap(), [false]);
+        bench.assert_unchanged(&before).await;
+    }
+    let both = batch(7, 3, &[TaskState::Blocked, TaskState::Ready]);
+    assert_eq!(operate(&bench, Act::Delete, both, &tasks).await.unwrap(), [true; 2]);
 }
 
 async fn a_requeue_that_is_rejected_hides_no_other(bench: Bench) {
     let first = dies(&bench, 10, 1).await;
     let rejected = bench.add(20, job().biz_id("a")).await;
     die(&bench, 20, 2).await;
-    let ids = [first, rejected, dies(&bench, 30, 3).await];
+    let last = dies(&bench, 30, 3).await;
+    let tasks = [ended(&first, 10), ended(&rejected, 20), ended(&last, 30)];
     let mark = bench.key("biz:job:a");
     let () = bench.raw(cmd("DEL").arg(&mark)).await;
     let () = bench.raw(cmd("RPUSH").arg(&mark).arg("of another program")).await;
-    let dead = batch(7, 1, TaskState::Dead, 99);
-    let done = bench.at(1_000).operate(Act::Requeue, &bench.queue, dead, &ids).await.unwrap().0;
+    let dead = batch(7, 1, &[TaskState::Dead]);
+    let done = bench.at(1_000).operate(Act::Requeue, &bench.queue, dead, &tasks).await.unwrap().0;
     let [Changed::Done, Changed::Refused(why), Changed::Done] = &done[..] else {
         panic!("{done:?}");
     };
@@ -205,35 +312,35 @@ async fn a_requeue_that_is_rejected_hides_no_other(bench: Bench) {
 
 async fn an_operation_makes_no_task_due_twice(bench: Bench) {
     let id = bench.add(0, job().due(Due::In(ms(900_000)))).await;
-    let ids = [id];
-    let first = batch(7, 1, TaskState::Delayed, 999);
-    assert_eq!(operate(&bench, Act::RunNow, first, &ids).await.unwrap(), [true]);
+    let tasks = [waits(&id)];
+    let first = batch(7, 1, &[TaskState::Delayed]);
+    assert_eq!(operate(&bench, Act::RunNow, first, &tasks).await.unwrap(), [true]);
     assert_eq!(bench.fsck_of_tasks().await, [""; 0], "the next claim looks for it");
     // No claim has moved it yet when another carrier counts it, and comes back to it.
     assert_eq!(bench.at(1_000).operation_adopt(&bench.queue, "a", 8, 1).await.unwrap(), 1);
-    let second = batch(8, 2, TaskState::Delayed, 999);
-    assert_eq!(operate(&bench, Act::RunNow, second, &ids).await.unwrap(), [false]);
+    let second = batch(8, 2, &[TaskState::Delayed]);
+    assert_eq!(operate(&bench, Act::RunNow, second, &tasks).await.unwrap(), [false]);
     let worker = bench.worker(1_001, "w").await;
-    assert_eq!(bench.take(1_001, &worker, 1).await.id, ids[0], "it is due");
+    assert_eq!(bench.take(1_001, &worker, 1).await.id, id, "it is due");
 }
 
 async fn a_batch_leaves_tasks_that_are_in_another_state(bench: Bench) {
     let ready = bench.add(0, job()).await;
     let later = bench.add(0, job().due(Due::In(ms(900_000)))).await;
-    let ids = [ready, later.clone()];
-    let as_ready = batch(7, 1, TaskState::Ready, 999);
-    let as_delayed = batch(7, 2, TaskState::Delayed, 999);
+    let tasks = [waits(&ready), waits(&later)];
+    let as_ready = batch(7, 1, &[TaskState::Ready]);
+    let as_delayed = batch(7, 2, &[TaskState::Delayed]);
     let before = bench.dump().await;
-    let wrong = batch(7, 1, TaskState::Retry, 999);
+    let wrong = batch(7, 1, &[TaskState::Retry]);
     for act in [Act::Cancel, Act::Delete, Act::RunNow] {
-        let done = operate(&bench, act, wrong, &ids).await.unwrap();
+        let done = operate(&bench, act, wrong, &tasks).await.unwrap();
         assert_eq!(done, [false; 2], "{act:?}");
     }
     bench.assert_unchanged(&before).await;
-    assert_eq!(operate(&bench, Act::RunNow, as_delayed, &ids).await.unwrap(), [false, true]);
-    let stale = operate(&bench, Act::Cancel, as_ready, &ids).await;
+    assert_eq!(operate(&bench, Act::RunNow, as_delayed, &tasks).await.unwrap(), [false, true]);
+    let stale = operate(&bench, Act::Cancel, as_ready, &tasks).await;
     assert_eq!(refusal(stale.map(drop)), Refusal::Stale, "an earlier batch");
-    assert_eq!(operate(&bench, Act::Cancel, as_delayed, &ids).await.unwrap(), [false, true]);
+    assert_eq!(operate(&bench, Act::Cancel, as_delayed, &tasks).await.unwrap(), [false, true]);
     assert_eq!(bench.at(1_000).operation_adopt(&bench.queue, "a", 7, 2).await.unwrap(), 2);
     assert_eq!(bench.state(&later).await, TaskState::Cancelled);
 }
@@ -243,7 +350,11 @@ on_both![
     a_confirm_needs_the_number_and_a_cancel_keeps_what_was_done,
     a_count_that_is_a_day_old_is_confirmed_no_more,
     the_oldest_operations_leave_unless_they_are_under_way,
-    a_batch_changes_only_what_was_there_and_another_carrier_counts_it,
+    operations_that_match_no_task_leave_first,
+    counted_tasks_leave_as_they_are_reached_and_when_it_is_over,
+    a_batch_changes_only_what_was_counted_and_another_carrier_counts_it,
+    a_waiting_task_that_has_failed_since_it_was_counted_stays,
+    a_blocked_task_is_none_that_is_ready,
     a_batch_leaves_tasks_that_are_in_another_state,
     an_operation_makes_no_task_due_twice,
     a_requeue_that_is_rejected_hides_no_other,

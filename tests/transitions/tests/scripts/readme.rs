@@ -48,7 +48,7 @@ fn each_script_has_its_keys_in_their_order() {
                 "wakeup" => "wake:".into(),
                 owned @ ("working" | "ledger" | "requeued" | "interrupt" | "outbox" | "group"
                 | "schedule" | "ticks" | "bucket" | "process" | "operation"
-                | "operated") => format!("{owned}:"),
+                | "operated" | "counted") => format!("{owned}:"),
                 other => other.to_owned(),
             })
             .collect();

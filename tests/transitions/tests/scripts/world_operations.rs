@@ -2,7 +2,7 @@
 
 use optimus_core::{
     TaskState,
-    broker::{Act, BrokerError, Changed, Held, OperationBatch},
+    broker::{Act, BrokerError, Changed, CountedTask, Held, Mark, OperationBatch},
 };
 
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
 const FENCE: u64 = (START + 59_000) * 1_024;
 
 /// Returns a batch of the world's operation.
-fn batch(state: TaskState) -> OperationBatch<'static> {
-    OperationBatch { operation: "op", fence: FENCE, number: 1, state, until_ms: START + NOW }
+fn batch(states: &[TaskState]) -> OperationBatch<'_> {
+    OperationBatch { operation: "op", fence: FENCE, number: 1, states, until_ms: START + NOW }
 }
 
 /// Returns whether the call is about the world's operations.
@@ -47,6 +47,8 @@ impl World {
             to: "counted",
             matched: Some(3),
             progress: "{}",
+            reached: None,
+            counted: &[(1, b"tasks".to_vec())],
         };
         bench.at(58_000).operation_carry(queue, "counted", held).await.unwrap();
         bench.at(59_000).operation_add(queue, "op", "{}", 9).await.expect("there is room");
@@ -62,6 +64,7 @@ impl World {
         situation: &str,
     ) -> Result<(), BrokerError> {
         let (queue, broker) = (&bench.queue, bench.at(NOW));
+        let counted = [(1, b"tasks".to_vec())];
         let held = |to, lease| Held {
             fence: FENCE,
             lease,
@@ -69,6 +72,8 @@ impl World {
             to,
             matched: Some(7),
             progress: "{}",
+            reached: None,
+            counted: &counted,
         };
         match (script, situation) {
             ("operation_add", "a new operation") => {
@@ -94,14 +99,17 @@ impl World {
                 broker.operation_adopt(queue, "op", FENCE + 1, 1).await.map(drop)
             }
             (verb, _) => {
-                let (act, state, task) = match verb {
-                    "requeue" => (Act::Requeue, TaskState::Dead, "dead"),
-                    "cancel" => (Act::Cancel, TaskState::Ready, "ready"),
-                    "delete" => (Act::Delete, TaskState::Ready, "ready"),
-                    _ => (Act::RunNow, TaskState::Delayed, "later"),
+                let waits = Mark::failed(0);
+                let (act, state, task, mark) = match verb {
+                    "requeue" => {
+                        (Act::Requeue, TaskState::Dead, "dead", Mark::ended(START + 1_000))
+                    }
+                    "cancel" => (Act::Cancel, TaskState::Ready, "ready", waits),
+                    "delete" => (Act::Delete, TaskState::Ready, "ready", waits),
+                    _ => (Act::RunNow, TaskState::Delayed, "later", waits),
                 };
-                let ids = [self.id(task).clone()];
-                let (done, _) = broker.operate(act, queue, batch(state), &ids).await?;
+                let tasks = [CountedTask { id: self.id(task).clone(), mark }];
+                let (done, _) = broker.operate(act, queue, batch(&[state]), &tasks).await?;
                 // Each requeue has an answer of its own.
                 done.into_iter().try_for_each(|changed| match changed {
                     Changed::Refused(problem) => Err(problem),

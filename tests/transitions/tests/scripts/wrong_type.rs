@@ -120,6 +120,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
         "requeued" => "requeued:again".into(),
         "operated" => "operated:op".into(),
         "operation" => crate::world_operations::key_of(situation).into(),
+        "counted" => crate::world_operations::key_of(situation).replace("operation", "counted"),
         "outbox" => "outbox:there".into(),
         "schedule" => crate::world_schedules::key_of("schedule:", situation),
         "ticks" => crate::world_schedules::key_of("ticks:", situation),

@@ -1,0 +1,217 @@
+//! An operation changes the tasks that it has counted, and no others, whatever clocks say.
+
+use std::time::Duration;
+
+use optimus_core::{
+    Due, OperationAct, OperationFilter, OperationState, Task, TaskId, TaskState, Uuid,
+    broker::Broker,
+};
+
+use super::operations::{SOON, all, clock_moves_on, count, counted, sums};
+use crate::common::{Bench, Double};
+
+async fn submitted(bench: &Bench, tasks: i64) -> Vec<TaskId> {
+    let mut ids = Vec::new();
+    for number in 0..tasks {
+        ids.push(bench.client.submit(Double { number }.call()).await.unwrap().id().clone());
+    }
+    ids
+}
+
+async fn keep_submitting(bench: &Bench) {
+    loop {
+        let calls = (0..1_000).map(|number| Double { number }.call());
+        bench.client.submit_all(calls).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Confirms a counted operation, and carries it on to its end. Returns its numbers.
+async fn carried(bench: &Bench, operation: &optimus_core::Operation) -> [u64; 5] {
+    let operations = bench.client.operations();
+    operations.confirm(&operation.id, operation.matched, "").await.unwrap();
+    let done = operations.carry(&operation.id).await.unwrap();
+    assert_eq!(done.state, OperationState::Done, "{done:?}");
+    sums(&done)
+}
+
+/// Submits a task whose id was made at that ms, by the clock of its submitter.
+async fn submit_at(bench: &Bench, ms: u64, number: u128) {
+    let id = Uuid::from_u128(u128::from(ms) << 80 | 7 << 76 | 2 << 62 | number);
+    let call = Double { number: 1 }.call().id(format!("default/{id}").parse().unwrap());
+    bench.client.submit(call).await.unwrap();
+}
+
+on_both! {
+    async fn tasks_that_come_into_the_state_after_the_count_stay(bench: Bench) {
+        for act in [OperationAct::Delete, OperationAct::Cancel] {
+            let invoices = submitted(&bench, 5).await;
+            for id in &invoices {
+                bench.client.handle::<i64>(id.clone()).cancel().await.unwrap();
+            }
+            let junk = submitted(&bench, 4).await;
+            let operation = counted(&bench, act, all(TaskState::Ready)).await;
+            assert_eq!(operation.matched, 4);
+            for id in &junk[1..] {
+                bench.client.delete(id).await.unwrap();
+            }
+            for id in &invoices {
+                bench.client.requeue(id).await.unwrap();
+            }
+            assert_eq!(carried(&bench, &operation).await, [4, 1, 0, 3, 0], "{act:?}");
+            assert_eq!(count(&bench, TaskState::Ready).await, 5, "{act:?}");
+            for id in &invoices {
+                bench.client.delete(id).await.unwrap();
+            }
+        }
+    }
+
+    async fn ended_tasks_that_have_run_again_since_the_count_stay(bench: Bench) {
+        let ids = submitted(&bench, 3).await;
+        let cancel = async |id: &TaskId| {
+            bench.client.handle::<i64>(id.clone()).cancel().await.unwrap();
+        };
+        for id in &ids {
+            cancel(id).await;
+        }
+        let operation = counted(&bench, OperationAct::Delete, all(TaskState::Cancelled)).await;
+        clock_moves_on(&bench).await;
+        bench.client.requeue(&ids[0]).await.unwrap();
+        cancel(&ids[0]).await;
+        assert_eq!(carried(&bench, &operation).await, [3, 2, 0, 1, 0]);
+        assert_eq!(count(&bench, TaskState::Cancelled).await, 1);
+    }
+
+    async fn the_clocks_of_submitters_do_not_matter(bench: Bench) {
+        let now = bench.client.inspector().now().await.unwrap().timestamp_millis();
+        let (now, hour) = (u64::try_from(now).unwrap(), 3_600_000);
+        for number in 1..=3 {
+            submit_at(&bench, now + hour, number).await;
+        }
+        let operation = counted(&bench, OperationAct::Delete, all(TaskState::Ready)).await;
+        assert_eq!(operation.matched, 3, "their clock is ahead");
+        for number in 4..=5 {
+            submit_at(&bench, now - hour, number).await;
+        }
+        assert_eq!(carried(&bench, &operation).await, [3, 3, 0, 0, 0]);
+        assert_eq!(count(&bench, TaskState::Ready).await, 2, "they came later");
+    }
+
+    async fn an_undo_brings_back_only_what_an_operation_can_have_cancelled(bench: Bench) {
+        let ids = submitted(&bench, 3).await;
+        let act = OperationAct::Cancel;
+        let operation = counted(&bench, act, all(TaskState::Ready)).await;
+        let dropped = counted(&bench, act, all(TaskState::Ready)).await;
+        let dropped = bench.client.operations().cancel(&dropped.id).await.unwrap();
+        assert_eq!((dropped.state, dropped.undo()), (OperationState::Cancelled, None));
+        // Somebody else cancels one of them before the operation begins.
+        bench.client.handle::<i64>(ids[0].clone()).cancel().await.unwrap();
+        clock_moves_on(&bench).await;
+        assert_eq!(carried(&bench, &operation).await, [3, 2, 0, 1, 0]);
+        let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+        let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
+        assert_eq!(carried(&bench, &undo).await, [2, 2, 0, 0, 0]);
+        assert_eq!(count(&bench, TaskState::Cancelled).await, 1);
+        let dropped = bench.client.operations().get(&dropped.id).await.unwrap().unwrap();
+        assert_eq!(dropped.undo(), None, "it has cancelled nothing");
+    }
+
+    async fn tasks_of_many_pages_are_each_changed_once(bench: Bench) {
+        let soon = |number| Double { number }.call().due(Due::In(SOON));
+        bench.client.submit_all((0..3_000).map(soon)).await.unwrap();
+        let filter = all(TaskState::Delayed).or(TaskState::Ready);
+        let operation = counted(&bench, OperationAct::Cancel, filter).await;
+        bench.client.submit_all((0..300).map(|number| Double { number }.call())).await.unwrap();
+        assert_eq!(carried(&bench, &operation).await, [3_000, 3_000, 0, 0, 0]);
+        assert_eq!(count(&bench, TaskState::Ready).await, 300);
+    }
+
+    async fn a_task_that_a_list_has_twice_is_counted_once(bench: Bench) {
+        // A cancel leaves an entry in the ready list, and a requeue adds another one.
+        for id in submitted(&bench, 200).await {
+            bench.client.handle::<i64>(id.clone()).cancel().await.unwrap();
+            bench.client.requeue(&id).await.unwrap();
+        }
+        let operation = counted(&bench, OperationAct::Cancel, all(TaskState::Ready)).await;
+        assert_eq!(carried(&bench, &operation).await, [200, 200, 0, 0, 0]);
+    }
+
+    async fn a_count_ends_though_tasks_keep_coming(bench: Bench) {
+        submitted(&bench, 200).await;
+        let operation = tokio::select! {
+            operation = counted(&bench, OperationAct::Delete, all(TaskState::Ready)) => operation,
+            () = keep_submitting(&bench) => unreachable!("it has no end"),
+        };
+        assert!(operation.matched >= 200, "{operation:?}");
+    }
+
+    async fn an_operation_of_an_earlier_release_changes_nothing_and_says_so(bench: Bench) {
+        submitted(&bench, 2).await;
+        let slot = Broker::operations_slot();
+        let about = r#"{"act":"delete","filter":{"queues":[],"states":["ready"]},"who":"ann"}"#;
+        bench.client.broker().operation_add(&slot, "earlier", about, 9).await.unwrap();
+        let failed = bench.client.operations().carry("earlier").await.unwrap();
+        assert_eq!(failed.state, OperationState::Failed);
+        let why = failed.failure.unwrap();
+        assert!(why.contains("begin it again"), "{why}");
+        assert_eq!(count(&bench, TaskState::Ready).await, 2);
+    }
+}
+
+/// Submits delayed tasks to three queues.
+async fn in_three_queues(bench: &Bench) {
+    for queue in ["a", "b", "c"] {
+        let later = |number| Double { number }.call().queue(queue).due(Due::In(SOON));
+        bench.client.submit_all((0..3).map(later)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_needs_a_later_release_does_not_keep_the_others() {
+    let bench = Bench::on_redis().await;
+    in_three_queues(&bench).await;
+    let filter = OperationFilter::of(TaskState::Delayed);
+    let operation = counted(&bench, OperationAct::Cancel, filter).await;
+    assert_eq!(operation.matched, 9);
+    let needs = format!("HSET {{{}:a:0}}:meta needs 999", bench.namespace());
+    bench.raw().await.run(&needs).await;
+    assert_eq!(carried(&bench, &operation).await, [9, 6, 3, 0, 0]);
+    let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+    assert!(done.problems[0].error.contains("newer"), "{:?}", done.problems);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_queue_is_named_and_does_not_keep_the_others() {
+    let bench = Bench::on_redis().await;
+    in_three_queues(&bench).await;
+    let damage = async |queue: &str| {
+        let key = format!("{{{}:{queue}:0}}:delayed", bench.namespace());
+        bench.raw().await.run(&format!("SET {key} wrong")).await;
+    };
+    damage("b").await;
+    let filter = OperationFilter::of(TaskState::Delayed);
+    let operation = counted(&bench, OperationAct::Delete, filter).await;
+    assert_eq!((operation.state, operation.matched), (OperationState::Counted, 6));
+    let [unread] = &operation.unread[..] else { panic!("{operation:?}") };
+    assert!(unread.contains("queue b") && unread.contains("WRONGTYPE"), "{unread}");
+    damage("c").await;
+    assert_eq!(carried(&bench, &operation).await, [6, 3, 3, 0, 0]);
+    let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+    assert!(done.problems[0].error.contains("WRONGTYPE"), "{:?}", done.problems);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_whose_counted_tasks_are_lost_fails_and_says_so() {
+    let bench = Bench::on_redis().await;
+    submitted(&bench, 3).await;
+    let operations = bench.client.operations();
+    let operation = counted(&bench, OperationAct::Delete, all(TaskState::Ready)).await;
+    operations.confirm(&operation.id, 3, "").await.unwrap();
+    let key = format!("{{{}:@operations:0}}:counted:{}", bench.namespace(), operation.id);
+    bench.raw().await.run(&format!("DEL {key}")).await;
+    let failed = tokio::time::timeout(Duration::from_secs(60), operations.carry(&operation.id));
+    let failed = failed.await.unwrap().unwrap();
+    let why = failed.failure.unwrap();
+    assert!(failed.state == OperationState::Failed && why.contains("has lost which"), "{why}");
+    assert_eq!(count(&bench, TaskState::Ready).await, 3);
+}
