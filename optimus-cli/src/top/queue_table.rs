@@ -46,7 +46,7 @@ pub(super) fn table(seen: &Seen, order: usize, filter: &str) -> Table {
 
 fn row(line: &QueueLine) -> Row {
     let counts = &line.counts;
-    let [p50, p99] = line.run.map(|time| Cell::or_dash(time.map(text::duration)));
+    let [p50, p99] = line.run.map(|time| Cell::or_dash(time.map(text::at_most)));
     let cells = vec![
         Cell::new(&line.queue),
         Cell::number(counts.ready),
