@@ -69,7 +69,9 @@ fn state(line: &QueueLine) -> Cell {
     match line {
         QueueLine { problem: Some(_), .. } => Cell::new("unread").tone(Tone::Bad),
         _ if line.counts.paused => Cell::new("paused").tone(Tone::Warning),
-        _ if line.slots == 0 && line.counts.ready > 0 => Cell::new("unserved").tone(Tone::Warning),
+        _ if line.slots == 0 && line.counts.ready + line.due > 0 => {
+            Cell::new("unserved").tone(Tone::Warning)
+        }
         _ => Cell::new(""),
     }
 }
