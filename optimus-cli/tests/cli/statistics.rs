@@ -47,6 +47,7 @@ async fn statistics_have_a_row_for_each_task_or_time() {
     count(&stage).await;
     stage.optimus(&["stats", "mail"]).matches("stats");
     stage.optimus(&["stats", "mail", "--last", "30d", "--by", "time"]).matches("stats_by_time");
+    stage.client.pause("elsewhere").await.unwrap();
     stage.optimus(&["stats", "elsewhere"]).matches("stats_empty");
     let rows = stage.optimus(&["stats", "mail", "--last", "24h", "--json"]).ended(0).json();
     assert_eq!((rows.len(), rows[0]["task"].as_str()), (1, Some("send")));
@@ -106,7 +107,9 @@ async fn a_process_is_shown_and_asked_for_something() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_history_lists_what_ended_on_a_day() {
     let stage = Stage::new().await;
+    stage.client.pause("mail").await.unwrap();
     stage.optimus(&["history", "show", "mail"]).matches("history_show_none");
+    stage.client.resume("mail").await.unwrap();
     stage.optimus(&["history", "stop", "mail"]).ended(3);
     let line = ["history", "keep", "mail", "--days", "30", "--size", "2MB", "--task", "send"];
     stage.optimus(&line).matches("history_keep");
