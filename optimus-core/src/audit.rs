@@ -14,9 +14,10 @@ use crate::{
     task_page::PAGE_MAX,
 };
 
-/// How many characters of each text are kept.
+/// How many characters of each text are kept. A target may be the ids of 100 tasks, in a queue with
+/// the longest name.
 const NAME_CHARS: usize = 200;
-const TARGET_CHARS: usize = 8_192;
+const TARGET_CHARS: usize = 100 * 166;
 const TEXT_CHARS: usize = 1_000;
 /// The digits of an id.
 const ID_DIGITS: usize = 32;
@@ -91,13 +92,13 @@ impl AuditNote {
     pub async fn outcome(&self, text: &str) -> Result<(), Error> {
         let text = serde_json::to_string(&cut(text, TEXT_CHARS)).unwrap_or_default();
         let line = format!("{} o{text}", self.id);
-        Ok(self.broker.audit_add(self.at_ms, &line).await?)
+        Ok(self.broker.audit(&Broker::audit_slot(), self.at_ms, &line).await?)
     }
 }
 
 impl Client {
     /// Writes down what somebody is about to do, before it is done. The last 10,000 acts are kept,
-    /// for 180 days. If this fails, do not act.
+    /// for 180 days. A Redis that is full takes the line, too. If this fails, do not act.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -130,7 +131,7 @@ impl Client {
             reason: cut(&act.reason, TEXT_CHARS),
         };
         let json = serde_json::to_string(&act).map_err(|why| Error::invalid(why.to_string()))?;
-        broker.audit_add(at_ms, &format!("{id} i{json}")).await?;
+        broker.audit(&Broker::audit_slot(), at_ms, &format!("{id} i{json}")).await?;
         Ok(AuditNote { broker, at_ms, id })
     }
 }
@@ -208,8 +209,12 @@ fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Returns the first characters of a text, and a sign that it was longer.
 fn cut(text: &str, chars: usize) -> String {
-    text.chars().take(chars).collect()
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(chars - 1).chain(['…']).collect(),
+    }
 }
 
 impl AuditCursor {
@@ -243,5 +248,15 @@ impl FromStr for AuditCursor {
             ))
         })?;
         Ok(Self { at_ms, id: id.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_cut_says_so() {
+        assert_eq!([cut("", 3), cut("äöü", 3), cut("äöüx", 3)], ["", "äöü", "äö…"]);
     }
 }

@@ -5,8 +5,12 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 /// Counts of durations by their length, for percentiles of any number of durations. A count is of
-/// the durations between two powers of √2 µs, so a percentile is off by at most 19 %. In the rows
-/// of hours and days, these are powers of 2, and a percentile is off by at most 42 %.
+/// the durations between two powers of √2 µs, so a percentile is at most 42 % too high. In the rows
+/// of hours and days, these are powers of 2, and a percentile is less than twice the exact one. It
+/// is never too low.
+///
+/// As JSON it has `count`, and in whole µs `mean_us`, `p50_us`, `p95_us` and `p99_us`, which are
+/// null if nothing was counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     /// Bucket k has the durations up to 2^(k/2) µs that are in no earlier one.
@@ -38,33 +42,70 @@ impl Distribution {
         Some(Duration::from_micros(self.sum_us.checked_div(self.count())?))
     }
 
-    /// Returns the duration below which this percentage of the durations is; `None` if nothing was
-    /// counted. Numbers outside 0 to 100 count as the nearest of these.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    /// Returns a duration that so many percent of the durations do not exceed; `None` if nothing
+    /// was counted. It is the least one of which the counts and the exact sum prove that. Numbers
+    /// outside 0 to 100 count as the nearest of these.
+    ///
+    /// ```
+    /// # use optimus_core::Distribution;
+    /// # fn is_fast(run: &Distribution) -> bool {
+    /// // This is never true of runs of which more than 5 % take longer than 450 ms.
+    /// run.percentile(95.0).is_some_and(|time| time.as_millis() < 450)
+    /// # }
+    /// ```
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let count = self.count();
-        if count == 0 {
-            return None;
-        }
-        let rank = (percent / 100.0).clamp(0.0, 1.0) * count as f64;
-        let (mut below, mut found) = (0.0, 0.0);
-        for (bucket, within) in self.buckets.iter().enumerate().filter(|(_, within)| **within > 0) {
-            found = end_us(bucket);
-            below += *within as f64;
-            if below >= rank {
-                break;
+        let rank = self.rank(percent)?;
+        // What the others take at least.
+        let (mut before, mut others) = (0, 0_u64);
+        for (bucket, within) in self.counted() {
+            let least = self.least_us(bucket);
+            if before + within < rank {
+                before += within;
+                others = others.saturating_add(within.saturating_mul(least));
+                continue;
             }
+            others = others.saturating_add((rank - before - 1).saturating_mul(least));
+            for (bucket, count) in self.counted().skip_while(|(other, _)| *other <= bucket) {
+                others = others.saturating_add(count.saturating_mul(self.least_us(bucket)));
+            }
+            // The rest of this bucket is at least as long as the one that is asked for.
+            let rest = before + within - rank + 1;
+            let most = self.sum_us.saturating_sub(others) / rest;
+            let most = if bucket < LAST { most.min(end_us(bucket)) } else { most };
+            return Some(Duration::from_micros(most.max(least)));
         }
-        // The middle of a bucket is nearest to all that may be in it.
-        let width = if self.is_coarse { 2.0_f64 } else { 2.0_f64.sqrt() };
-        Some(micros(found / width.sqrt()))
+        None
+    }
+
+    /// Returns which duration is asked for, counted from the shortest, which is 1.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts are far below 2^52, and the product is not below 0"
+    )]
+    fn rank(&self, percent: f64) -> Option<u64> {
+        let count = self.count();
+        let rank = ((percent / 100.0).clamp(0.0, 1.0) * count as f64).ceil() as u64;
+        (count > 0).then(|| rank.clamp(1, count))
+    }
+
+    /// Returns the buckets that have durations, with their counts.
+    fn counted(&self) -> impl Iterator<Item = (usize, u64)> {
+        let buckets = self.buckets.iter().copied().enumerate();
+        buckets.filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns the shortest duration that may be in a bucket.
+    fn least_us(&self, bucket: usize) -> u64 {
+        let width = 1 + usize::from(self.is_coarse);
+        bucket.checked_sub(width).map_or(0, |before| end_us(before) + 1)
     }
 
     /// Returns how many durations are in each bucket that has any: the longest duration that
     /// belongs to the bucket, and the count. The last bucket also has all longer durations.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> {
-        let counted = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
-        counted.map(|(bucket, count)| (micros(end_us(bucket)), *count))
+        self.counted().map(|(bucket, count)| (Duration::from_micros(end_us(bucket)), count))
     }
 
     /// Adds the durations of another distribution.
@@ -175,13 +216,14 @@ pub(crate) enum Scale {
 /// The numbers that people look at.
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ms = |duration: Option<Duration>| duration.map(|found| found.as_secs_f64() * 1_000.0);
+        let whole = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let us = |found: Option<Duration>| found.map(whole);
         let mut fields = serializer.serialize_struct("Distribution", 5)?;
         fields.serialize_field("count", &self.count())?;
-        fields.serialize_field("mean_ms", &ms(self.mean()))?;
-        fields.serialize_field("p50_ms", &ms(self.percentile(50.0)))?;
-        fields.serialize_field("p95_ms", &ms(self.percentile(95.0)))?;
-        fields.serialize_field("p99_ms", &ms(self.percentile(99.0)))?;
+        fields.serialize_field("mean_us", &us(self.mean()))?;
+        fields.serialize_field("p50_us", &us(self.percentile(50.0)))?;
+        fields.serialize_field("p95_us", &us(self.percentile(95.0)))?;
+        fields.serialize_field("p99_us", &us(self.percentile(99.0)))?;
         fields.end()
     }
 }
@@ -200,16 +242,17 @@ fn bucket_of(us: u64) -> usize {
     bucket.min(LAST)
 }
 
-fn end_us(bucket: usize) -> f64 {
-    let halves = f64::from(u32::try_from(bucket.min(LAST)).unwrap_or(0));
-    (halves / 2.0).exp2()
-}
-
-fn micros(us: f64) -> Duration {
-    Duration::from_secs_f64(us.max(0.0) / 1_000_000.0)
+/// Returns the longest duration of a bucket.
+fn end_us(bucket: usize) -> u64 {
+    u64::try_from((1_u128 << bucket.min(LAST)).isqrt()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "the numbers are small"
+)]
 mod tests {
     use super::*;
 
@@ -228,25 +271,49 @@ mod tests {
     #[test]
     fn each_duration_is_in_the_first_bucket_that_does_not_end_before_it() {
         for us in (1..5_000).chain([1 << 20, (1 << 20) + 1, (1 << 40) - 1, 1 << 40]) {
-            let (bucket, us) = (bucket_of(us), Duration::from_micros(us).as_secs_f64() * 1e6);
-            let before = bucket.checked_sub(1).map_or(0.0, end_us);
-            assert!(before < us && us <= end_us(bucket) + 1e-3, "{us}: {bucket}");
+            let bucket = bucket_of(us);
+            let before = bucket.checked_sub(1).map_or(0, end_us);
+            assert!(before < us && us <= end_us(bucket), "{us}: {bucket}");
         }
         assert_eq!((bucket_of(0), bucket_of(1), bucket_of(u64::MAX)), (0, 0, LAST));
     }
 
     #[test]
-    fn percentiles_are_near_the_exact_ones_also_after_two_buckets_became_one() {
-        let all = of(1..=100_000);
-        for percent in [1.0, 50.0, 90.0, 95.0, 99.0, 99.9] {
-            let exact = percent * 1_000.0;
-            for (found, most) in [(&all, 0.19), (&all.coarse(), 0.42)] {
-                let us = found.percentile(percent).unwrap().as_secs_f64() * 1e6;
-                assert!((us / exact - 1.0).abs() <= most, "{percent} %: {us} of {exact}");
+    fn a_percentile_is_never_below_the_exact_one_and_less_than_a_bucket_above_it() {
+        let same = [500_000, 501_440, 503_000].map(|us| (0..44).map(|_| us).collect());
+        let near: Vec<u64> = (0..44).map(|run| 500_000 + 70 * run).collect();
+        let mixed = (1..400_u64).map(|n| n * n * n % 7_919 * n).collect();
+        let longest = vec![1, 1 << 41, 3 << 41];
+        let others = [(1..=100_000).collect(), near, mixed, longest, vec![0, 0, 1], vec![7]];
+        for mut all in same.into_iter().chain(others) {
+            let found = of(all.iter().copied());
+            all.sort_unstable();
+            for percent in [0.0, 1.0, 50.0, 90.0, 95.0, 99.0, 99.9, 100.0] {
+                let exact = all[found.rank(percent).unwrap() as usize - 1];
+                for (found, most) in [(&found, 1.42), (&found.coarse(), 2.0)] {
+                    let us = found.percentile(percent).unwrap().as_micros() as u64;
+                    assert!(exact <= us, "{percent} %: {us} of {exact}");
+                    let is_near = us as f64 <= exact.max(1) as f64 * most || exact > 1 << 40;
+                    assert!(is_near, "{percent} %: {us} of {exact}");
+                }
             }
         }
-        assert_eq!(all.mean(), Some(Duration::from_millis(50)));
+        assert_eq!(of(1..=99_999).mean(), Some(Duration::from_millis(50)));
         assert_eq!(Distribution::default().percentile(50.0), None);
+    }
+
+    #[test]
+    fn the_sum_makes_percentiles_of_few_or_equal_durations_exact() {
+        let us = |found: &Distribution, percent| found.percentile(percent).unwrap().as_micros();
+        let one = of([540_000]).coarse();
+        assert_eq!([us(&one, 0.0), us(&one, 50.0), us(&one, 99.0)], [540_000; 3]);
+        let same = of([540_000; 44]).coarse();
+        assert!(us(&same, 50.0) < 556_000, "the bucket ends at 1.05 s");
+        let torn = read("20:5", 3, Scale::Fine);
+        assert_eq!(us(&torn, 50.0), 725, "a sum that can not be is no reason to be below a bucket");
+        let json = serde_json::to_string(&of([1_500; 2])).unwrap();
+        let expected = r#"{"count":2,"mean_us":1500,"p50_us":1500,"p95_us":1551,"p99_us":1551}"#;
+        assert_eq!(json, expected);
     }
 
     #[test]

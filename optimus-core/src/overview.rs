@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Error,
-    broker::{BrokerError, Counts, QueueSeen, Totals},
+    broker::{BrokerError, Counts, Overdue, QueueSeen, Totals},
     id::QueueName,
     inspect::Inspector,
     platform::instant,
@@ -19,16 +19,22 @@ use crate::{
 pub struct QueueOverview {
     /// The queue.
     pub queue: QueueName,
-    /// How many tasks are in each state.
+    /// How many tasks are in each state. A queue that a task has paused for a while, by
+    /// [`Retry::pause_queue`](crate::Retry::pause_queue), counts as paused.
     pub counts: Counts,
     /// What ended so far.
     pub totals: Totals,
-    /// The time since the submit of the oldest of the first ready tasks: the first one without a
-    /// priority, and the first 100 with one. `None` if no task is ready.
+    /// How many delayed tasks, retries and runs of gathered tasks are due, and are not counted as
+    /// ready, because no worker has claimed since then. Tasks that wait for a limit that has opened
+    /// count as one.
+    pub due: u64,
+    /// How long the oldest of the first tasks that could run waits: since the submit of the first
+    /// ready task without a priority, and of the first 100 with one, and since the first task of
+    /// `due` is due. `None` if no task could run.
     pub oldest: Option<Duration>,
-    /// When that task was submitted, by the clock of its client. Unlike `oldest`, it does not
-    /// depend on the moment of the read.
-    pub oldest_submitted: Option<DateTime<Utc>>,
+    /// The time from which on `oldest` counts. Unlike `oldest`, it does not depend on the moment of
+    /// the read.
+    pub oldest_since: Option<DateTime<Utc>>,
     /// How late the schedule of the queue is that is most overdue; `None` if none is. A schedule
     /// that was removed from the code does not count, a minute after it was due, while a worker
     /// serves the queue: see [`is_orphaned`](crate::ScheduleDetails::is_orphaned).
@@ -41,16 +47,18 @@ pub struct QueueOverview {
 }
 
 impl QueueOverview {
-    fn of(queue: &QueueName, seen: QueueSeen) -> Self {
+    fn of(queue: &QueueName, seen: QueueSeen, overdue: Overdue) -> Self {
         let since = |at_ms: u64| Duration::from_millis(seen.now_ms.saturating_sub(at_ms));
         let first_ready_ms = seen.first_ready_ms.filter(|_| seen.counts.ready > 0);
+        let oldest_ms = first_ready_ms.into_iter().chain(overdue.since_ms).min();
         Self {
             queue: queue.clone(),
-            oldest: first_ready_ms.map(since),
-            oldest_submitted: first_ready_ms.map(instant),
+            due: overdue.tasks,
+            oldest: oldest_ms.map(since),
+            oldest_since: oldest_ms.map(instant),
             schedule_lag: seen.next_schedule_ms.map(since).filter(|lag| !lag.is_zero()),
             recent: seen.stats.total(),
-            counts: seen.counts,
+            counts: Counts { paused: seen.counts.paused || overdue.is_shut, ..seen.counts },
             totals: seen.totals,
             problem: None,
         }
@@ -61,8 +69,9 @@ impl QueueOverview {
             queue: queue.clone(),
             counts: Counts::default(),
             totals: Totals::default(),
+            due: 0,
             oldest: None,
-            oldest_submitted: None,
+            oldest_since: None,
             schedule_lag: None,
             recent: TaskStats::default(),
             problem: Some(problem.into()),
@@ -71,10 +80,12 @@ impl QueueOverview {
 }
 
 impl Inspector {
-    /// Reads what operators watch of these queues: 15 commands a queue and one for each worker of a
-    /// queue, 50 queues in a write. The numbers of one queue are of almost the same moment: a task
-    /// that moves meanwhile may count twice; [`counts`](Self::counts) has one moment. A queue that
-    /// can't be read has a [`problem`](QueueOverview::problem), and the others are read.
+    /// Reads what operators watch of these queues: 15 commands a queue, one for each worker of a
+    /// queue, eight for one in which tasks are due that no worker has claimed, and one for a queue
+    /// with limits; 50 queues in a write. The numbers of one queue are of almost the same moment: a
+    /// task that moves meanwhile may count twice; [`counts`](Self::counts) has one moment. A queue
+    /// that can't be read has a
+    /// [`problem`](QueueOverview::problem), and the others are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -90,9 +101,16 @@ impl Inspector {
     /// [`Error::is_unavailable`].
     pub async fn overview(&self, queues: &[QueueName]) -> Result<Vec<QueueOverview>, Error> {
         let seen = self.broker.overview(queues).await?;
-        let of_queue = |(queue, seen): (&QueueName, Result<_, _>)| match seen {
-            Ok(seen) => QueueOverview::of(queue, seen),
-            Err(problem) => QueueOverview::unreadable(queue, problem),
+        let readable = queues.iter().zip(&seen);
+        let readable = readable.filter_map(|(queue, seen)| Some((queue, seen.as_ref().ok()?)));
+        let overdue = self.broker.overdue(&readable.collect::<Vec<_>>()).await?;
+        let mut overdue = overdue.into_iter();
+        let of_queue = |(queue, seen): (&QueueName, Result<QueueSeen, _>)| {
+            let read = seen.and_then(|seen| {
+                let overdue = overdue.next().expect("an answer for each queue")?;
+                Ok(QueueOverview::of(queue, seen, overdue))
+            });
+            read.unwrap_or_else(|problem| QueueOverview::unreadable(queue, problem))
         };
         Ok(queues.iter().zip(seen).map(of_queue).collect())
     }

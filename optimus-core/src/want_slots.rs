@@ -26,7 +26,7 @@ pub(crate) struct WantSlots(VecDeque<Point>);
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: Instant,
-    /// Tasks that are ready or running.
+    /// Tasks that are ready, due or running.
     open: u64,
     /// Attempts that have ended so far by themselves.
     ended: u64,
@@ -38,16 +38,19 @@ impl WantSlots {
         let (counts, totals) = (&seen.counts, &seen.totals);
         // Cancels are left out: most of them end tasks that were neither ready nor running.
         let ended = totals.successes + totals.retries + totals.deaths;
-        let point = Point { at, open: counts.ready + counts.working, ended };
+        let ready = counts.ready + seen.due;
+        let point = Point { at, open: ready + counts.working, ended };
         let arrivals = self.rate(point);
         let run = seen.recent.run.mean().unwrap_or(RUN_UNKNOWN);
-        // A paused queue needs slots only for what still runs.
-        let ready = if counts.paused { 0 } else { counts.ready };
+        // A schedule that is due needs a worker that submits its task. A paused queue needs slots
+        // only for what still runs.
+        let late_schedule = u64::from(seen.schedule_lag.is_some());
+        let ready = if counts.paused { 0 } else { ready + late_schedule };
         want((arrivals.filter(|_| !counts.paused), run), (ready, counts.working), target)
     }
 
     /// Returns how many attempts became possible in a second: what was added to the tasks that are
-    /// ready or running, and what has left them. `None` if there is only one point.
+    /// ready, due or running, and what has left them. `None` if there is only one point.
     fn rate(&mut self, now: Point) -> Option<f64> {
         if self.0.back().is_some_and(|last| last.ended > now.ended) {
             // The queue was removed, or Redis has lost writes.
@@ -137,8 +140,9 @@ mod tests {
                 queue: QueueName::new("mail").unwrap(),
                 counts: Counts::default(),
                 totals: Totals { cancels, ..Totals::default() },
+                due: 0,
                 oldest: None,
-                oldest_submitted: None,
+                oldest_since: None,
                 schedule_lag: None,
                 recent: TaskStats::default(),
                 problem: None,

@@ -35,6 +35,11 @@ impl Answer {
         Self::text(404, text)
     }
 
+    /// Says that the query is wrong, and what to write.
+    pub fn bad_request(text: &str) -> Self {
+        Self::text(400, text)
+    }
+
     pub(crate) fn text(status: u16, text: &str) -> Self {
         let body = format!("{text}\n");
         Self { status, content_type: "text/plain; charset=utf-8", body }

@@ -100,7 +100,11 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     QUEUE_TASKS = "optimus_queue_tasks" Gauge ["queue", "state"]
         "Tasks by state: ready, delayed, blocked, retry, working, dead or cancelled.";
     QUEUE_OLDEST = "optimus_queue_oldest_seconds" Gauge ["queue"]
-        "The age of the oldest of the first ready tasks, since its submit; 0 if none is ready.";
+        "How long the oldest of the first tasks that could run waits: since its submit, or since \
+         it is due if no worker has claimed it; 0 if there is none.";
+    QUEUE_DUE = "optimus_queue_due" Gauge ["queue"]
+        "Delayed tasks, retries and runs of gathered tasks that are due, and that no worker has \
+         claimed; 0 while workers have free slots.";
     QUEUE_UNREADABLE = "optimus_queue_unreadable" Gauge ["queue"]
         "1 if a key of the queue can't be read, so that its other numbers are left out.";
     QUEUE_ENDED = "optimus_queue_attempts_total" Counter ["queue", "outcome"]

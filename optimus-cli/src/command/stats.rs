@@ -102,7 +102,7 @@ impl Row for StatsLine {
 }
 
 fn percentile(times: &Distribution, percent: f64) -> Cell {
-    Cell::or_dash(times.percentile(percent).map(text::duration))
+    Cell::or_dash(times.percentile(percent).map(text::at_most))
 }
 
 pub(crate) async fn run(arguments: StatsArguments, session: &Session<'_>) -> Result<Exit, Failure> {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{Error, Sample};
+use optimus_core::{Error, QueueName, Sample};
 use optimus_metrics::{Answer, Exposition, names};
 use serde_json::json;
 
@@ -86,8 +86,11 @@ impl Shown {
         };
         let named = query.split('&').find_map(|pair| pair.strip_prefix("queue="));
         let Some(name) = named else {
-            return Answer::not_found("write /scale?queue=NAME");
+            return Answer::bad_request("write /scale?queue=NAME");
         };
+        if let Err(problem) = QueueName::new(name) {
+            return Answer::bad_request(&problem.to_string());
+        }
         let unreadable = sample.unreadable.iter().find(|(queue, _)| queue.as_str() == name);
         if let Some((_, problem)) = unreadable {
             return Answer::probe(&[problem.to_string()]);
@@ -95,11 +98,14 @@ impl Shown {
         let found = sample.queues.iter().find(|queue| queue.seen.queue.as_str() == name);
         let want_slots = match found {
             Some(queue) => queue.want_slots,
-            // A queue that is not used yet is not listed.
+            // A queue that was never used is not listed. It is no error: a scaler would start its
+            // fallback pods in each new deployment that begins at zero.
             None if sample.has_all => 0,
             None => return Answer::not_found("this queue is not read; name it with --queue"),
         };
-        Answer::json(json!({ "queue": name, "want_slots": want_slots }).to_string())
+        let known = found.is_some();
+        let answer = json!({ "queue": name, "known": known, "want_slots": want_slots });
+        Answer::json(answer.to_string())
     }
 
     fn silence(&self, every: Duration) -> Vec<String> {

@@ -71,6 +71,10 @@ fn write_numbers(sample: &Sample, text: &mut Exposition) {
     for QueueSample { seen, .. } in &sample.queues {
         family.value(&[seen.queue.as_str()], seconds(seen.oldest));
     }
+    let mut family = text.family(&names::QUEUE_DUE);
+    for QueueSample { seen, .. } in &sample.queues {
+        family.count(&[seen.queue.as_str()], seen.due);
+    }
     let mut family = text.family(&names::QUEUE_PAUSED);
     for QueueSample { seen, .. } in &sample.queues {
         family.count(&[seen.queue.as_str()], u64::from(seen.counts.paused));

@@ -73,6 +73,24 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
+/// Returns a duration as [`duration`] does, rounded up, because it is an upper bound:
+/// `525 ms`, `1.5 s`, `12 s`.
+pub(crate) fn at_most(time: Duration) -> String {
+    let us = time.as_micros();
+    let unit_us: u128 = match time.as_secs() {
+        0 => 1_000,
+        1..=9 => 100_000,
+        10..=3_599 => 1_000_000,
+        3_600..=86_399 => 60_000_000,
+        _ => 3_600_000_000,
+    };
+    let ms = u64::try_from(us.div_ceil(unit_us) * unit_us / 1_000).unwrap_or(u64::MAX);
+    match ms {
+        1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ms => duration(Duration::from_millis(ms)),
+    }
+}
+
 /// Returns the time between two instants; zero if the second is not later.
 pub(crate) fn since(then: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     (now - then).to_std().unwrap_or_default()
@@ -113,6 +131,11 @@ mod tests {
         let expected =
             ["5 ms", "340 ms", "12 s", "1 min", "3 min 20 s", "1 h", "3 h 20 min", "2 d 4 h"];
         assert_eq!(texts, expected);
+        let most = [0, 1, 524_288, 999_001, 1_000_000, 1_482_911, 9_900_001, 59_000_001];
+        let texts = most.map(|us| at_most(Duration::from_micros(us)));
+        let expected = ["0 ms", "1 ms", "525 ms", "1.0 s", "1.0 s", "1.5 s", "10 s", "1 min"];
+        assert_eq!(texts, expected);
+        assert_eq!(at_most(Duration::from_secs(3_661)), "1 h 2 min");
         let at = |s| DateTime::from_timestamp(s, 0).unwrap();
         assert_eq!(relative(at(10), at(15)), "5 s ago");
         assert_eq!(relative(at(190), at(10)), "in 3 min");

@@ -46,7 +46,7 @@ pub(super) fn table(seen: &Seen, order: usize, filter: &str) -> Table {
 
 fn row(line: &QueueLine) -> Row {
     let counts = &line.counts;
-    let [p50, p99] = line.run.map(|time| Cell::or_dash(time.map(text::duration)));
+    let [p50, p99] = line.run.map(|time| Cell::or_dash(time.map(text::at_most)));
     let cells = vec![
         Cell::new(&line.queue),
         Cell::number(counts.ready),
@@ -69,7 +69,9 @@ fn state(line: &QueueLine) -> Cell {
     match line {
         QueueLine { problem: Some(_), .. } => Cell::new("unread").tone(Tone::Bad),
         _ if line.counts.paused => Cell::new("paused").tone(Tone::Warning),
-        _ if line.slots == 0 && line.counts.ready > 0 => Cell::new("unserved").tone(Tone::Warning),
+        _ if line.slots == 0 && line.counts.ready + line.due > 0 => {
+            Cell::new("unserved").tone(Tone::Warning)
+        }
         _ => Cell::new(""),
     }
 }

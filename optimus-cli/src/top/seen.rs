@@ -33,6 +33,8 @@ pub(super) struct Seen {
 pub(super) struct QueueLine {
     pub(super) queue: String,
     pub(super) counts: Counts,
+    /// Tasks that are due, and that no worker has claimed.
+    pub(super) due: u64,
     pub(super) oldest: Option<Duration>,
     /// How many succeed in a second.
     pub(super) rate: Option<f64>,
@@ -51,6 +53,7 @@ impl QueueLine {
         Self {
             queue: seen.queue.to_string(),
             counts: seen.counts.clone(),
+            due: seen.due,
             oldest: seen.oldest,
             rate,
             run,

@@ -31,6 +31,7 @@ fn queue(name: &str, ready: u64, rate: f64) -> QueueLine {
     QueueLine {
         queue: name.to_owned(),
         counts,
+        due: 0,
         oldest: (ready > 0).then(|| Duration::from_millis(ready * 30)),
         rate: Some(rate),
         run: [Some(Duration::from_millis(41)), Some(Duration::from_millis(1_200))],

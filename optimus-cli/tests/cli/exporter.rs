@@ -11,6 +11,7 @@ use optimus_testkit::{
     exposition::{Samples, check_with_promtool, read},
     http_get,
 };
+use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -50,11 +51,14 @@ impl Exporter {
         read(&self.get("/metrics").await.body)
     }
 
-    async fn want_slots(&self, queue: &str) -> u64 {
+    async fn scale(&self, queue: &str) -> serde_json::Value {
         let answer = self.get(&format!("/scale?queue={queue}")).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
-        let object: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
-        object["want_slots"].as_u64().unwrap()
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    async fn want_slots(&self, queue: &str) -> u64 {
+        self.scale(queue).await["want_slots"].as_u64().unwrap()
     }
 }
 
@@ -113,8 +117,12 @@ async fn the_metrics_of_queues_equal_what_the_inspector_says_and_scrapes_read_no
     let numbers = ["optimus_queues", "optimus_redis_up"].map(|name| seen.value(name, &[]));
     assert_eq!(numbers, [Some(2.0), Some(1.0)]);
     assert_eq!(exporter.want_slots("mail").await, 1);
-    assert_eq!(exporter.want_slots("not-used-yet").await, 0);
-    assert_eq!(exporter.get("/scale").await.status, 404);
+    assert_eq!(exporter.scale("mail").await["known"], true);
+    let unused = json!({ "queue": "not-used-yet", "known": false, "want_slots": 0 });
+    assert_eq!(exporter.scale("not-used-yet").await, unused, "a new deployment begins at zero");
+    for wrong in ["/scale", "/scale?queue=", "/scale?queue=a%20b", "/scale?name=mail"] {
+        assert_eq!(exporter.get(wrong).await.status, 400, "{wrong}");
+    }
     // What came since the last read is not seen, however often somebody asks.
     stage.waiting("later").await;
     for _ in 0..20 {
@@ -125,6 +133,20 @@ async fn the_metrics_of_queues_equal_what_the_inspector_says_and_scrapes_read_no
     for path in ["/livez", "/readyz"] {
         assert_eq!(exporter.get(path).await.status, 200);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scaler_that_has_ended_all_workers_starts_one_for_a_task_that_is_due() {
+    let stage = Stage::new().await;
+    let due = Due::In(Duration::from_millis(100));
+    stage.client.submit(send("x".into()).due(due)).await.unwrap();
+    let (url, namespace) = (stage.url().to_owned(), stage.namespace.clone());
+    let exporter = Exporter::start(&url, &namespace, &["--every", "1s"]).await;
+    let wants = async || exporter.want_slots("mail").await == 1;
+    eventually("a slot is wanted", SOON, wants).await;
+    let seen = exporter.metrics().await;
+    assert_eq!(of(&seen, "optimus_queue_due", "mail"), Some(1.0));
+    assert!(of(&seen, "optimus_queue_oldest_seconds", "mail").is_some_and(|age| age > 0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 //! changes.
 
 mod acts;
+mod alerts;
 mod deep;
 mod deep_busy;
 mod dev;

@@ -52,6 +52,9 @@ async fn statistics_have_a_row_for_each_task_or_time() {
     let rows = stage.optimus(&["stats", "mail", "--last", "24h", "--json"]).ended(0).json();
     assert_eq!((rows.len(), rows[0]["task"].as_str()), (1, Some("send")));
     assert_eq!((&rows[0]["deaths"], &rows[0]["run"]["count"]), (&1.into(), &1_204.into()));
+    let p50_us = rows[0]["run"]["p50_us"].as_u64().unwrap();
+    assert!((3_000..6_000).contains(&p50_us), "all have run for 3 ms, not for {p50_us} µs");
+    assert_eq!(rows[0]["run"]["mean_us"], 3_000);
     stage.optimus(&["stats", "mail", "--last", "181d"]).ended(2);
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn queues(
     match asked.sort {
         Sort::Name => {}
         Sort::Oldest => {
-            rows.sort_by_key(|row| (row.oldest_submitted.is_none(), row.oldest_submitted));
+            rows.sort_by_key(|row| (row.oldest_since.is_none(), row.oldest_since));
         }
         Sort::Ready => rows.sort_by_key(|row| Reverse(row.counts.ready)),
         Sort::Dead => rows.sort_by_key(|row| Reverse(row.counts.dead)),

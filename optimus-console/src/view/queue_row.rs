@@ -79,11 +79,12 @@ pub(crate) struct QueueRow {
     pub(crate) queue: String,
     pub(crate) counts: Counts,
     pub(crate) totals: TotalsRow,
-    /// The time since the submit of the first ready task.
+    /// The time since the submit of the first ready task, or since the first task is due that no
+    /// worker has claimed.
     pub(crate) oldest_ms: Option<u64>,
-    /// When it was submitted. Rows are sorted by this: queues are read at different moments.
+    /// The time from which on that counts. Rows are sorted by this: queues are read at different moments.
     #[serde(skip)]
-    pub(crate) oldest_submitted: Option<DateTime<Utc>>,
+    pub(crate) oldest_since: Option<DateTime<Utc>>,
     pub(crate) paused: Option<PausedRow>,
     /// Tasks that succeeded in a second, over the last minute.
     pub(crate) rate_s: Option<f64>,
@@ -114,7 +115,7 @@ impl QueueRow {
                 retry: totals.retries,
             },
             oldest_ms: seen.oldest.map(span_ms),
-            oldest_submitted: seen.oldest_submitted,
+            oldest_since: seen.oldest_since,
             paused: paused.or_else(|| seen.counts.paused.then(PausedRow::unknown)),
             rate_s: rate,
             failed_1h: Some(seen.recent.retries + seen.recent.deaths),
@@ -136,7 +137,9 @@ impl QueueRow {
             return u64::MAX;
         }
         let Counts { ready, dead, .. } = self.counts;
-        let is_unserved = ready > 0 && self.slots == Some(0);
+        // Tasks that are due and that nobody has claimed are not among the ready ones.
+        let needs_slots = ready > 0 || self.want_slots.is_some_and(|slots| slots > 0);
+        let is_unserved = needs_slots && self.slots == Some(0);
         let mut urgency = if is_unserved { 1_000_000_000 } else { 0 };
         if self.paused.is_some() {
             urgency += 500_000_000;

@@ -40,8 +40,10 @@ pub(crate) struct TaskStatsRow {
     wait_p99_ms: Option<u64>,
 }
 
+/// Returns a percentile in ms, rounded up: so many percent do not exceed it.
 fn percentile(times: &Distribution, percent: f64) -> Option<u64> {
-    times.percentile(percent).map(span_ms)
+    let us = times.percentile(percent)?.as_micros();
+    Some(u64::try_from(us.div_ceil(1_000)).unwrap_or(u64::MAX))
 }
 
 impl StatsRowView {

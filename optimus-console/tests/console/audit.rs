@@ -92,6 +92,47 @@ async fn nothing_is_done_that_can_not_be_written_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_act_on_many_tasks_names_each_of_them() {
+    let stage = Stage::new().await;
+    let queue = "q".repeat(128);
+    let calls: Vec<_> = (0..100).map(|_| call("x").queue(&queue)).collect();
+    let handles = stage.client.submit_all(calls).await.unwrap();
+    let ids: Vec<String> = handles.iter().map(|handle| handle.id().to_string()).collect();
+    let served = stage.open();
+    let act = json!({ "act": "delete", "ids": ids });
+    served.browser.act("tasks/act", &act).await.is(200);
+    let page = served.browser.look("audit").await;
+    assert_eq!(page["rows"][0]["target"], ids.join(" "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_redis_takes_acts_and_their_lines() {
+    let mut redis = optimus_testkit::RedisServer::start();
+    let client = optimus::Client::connect(&redis.url()).await.unwrap();
+    let id = client.submit(call("x")).await.unwrap().id().clone();
+    let console = optimus_console::Console::new(client.clone());
+    let listener = optimus_console::ConsoleListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let browser = crate::client::Browser::new(listener.address().unwrap());
+    let serving = tokio::spawn(console.serve(listener).unwrap());
+    let mut admin = redis.admin().await;
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg("maxmemory").arg("1").query_async::<()>(&mut admin).await.unwrap();
+    assert!(client.submit(call("y")).await.is_err(), "the store is full");
+    browser.act("queues/mail/pause", &json!({ "reason": "it is full" })).await.is(204);
+    let filter = json!({ "act": "delete", "filter": { "queue": "mail", "state": "ready" } });
+    browser.act("operations", &filter).await.is(200);
+    let ids = json!({ "act": "delete", "ids": [id.to_string()] });
+    browser.act("tasks/act", &ids).await.is(200);
+    assert!(client.inspector().get(&id).await.unwrap().is_none());
+    let page = browser.look("audit").await;
+    let acts = page["rows"].as_array().unwrap().iter().map(|row| row["act"].as_str().unwrap());
+    assert_eq!(acts.collect::<Vec<_>>(), ["task.delete", "operation.count", "queue.pause"]);
+    assert!(page["rows"].as_array().unwrap().iter().all(|row| row["outcome"].is_string()));
+    serving.abort();
+    redis.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn acts_are_written_down_in_the_store_of_a_process_too() {
     let client = optimus::Client::connect("memory://console-audit").await.unwrap();
     let act =

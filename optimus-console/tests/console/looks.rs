@@ -331,3 +331,28 @@ async fn a_page_of_limits_ends_with_the_queue_that_fills_it() {
     let second = served.browser.look("limits?after=b").await;
     assert_eq!((rows(&second).len(), &second["next"]), (30, &Value::Null));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_can_not_be_read_is_a_row_beside_the_limits_of_the_others() {
+    let redis = RedisServer::start();
+    let client = Client::connect(&redis.url()).await.unwrap();
+    for queue in ["a", "b", "c"] {
+        client.submit(call("x").queue(queue)).await.unwrap();
+        client.gate(queue, Gate::Queue).set(Limit::new().max_working(8)).await.unwrap();
+    }
+    let mut admin = redis.admin().await;
+    let key = "{optimus:b:0}:limits";
+    redis::cmd("DEL").arg(key).query_async::<()>(&mut admin).await.unwrap();
+    redis::cmd("SET").arg(key).arg("x").query_async::<()>(&mut admin).await.unwrap();
+    let listener = ConsoleListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let browser = Browser::new(listener.address().unwrap());
+    let serving = tokio::spawn(Console::new(client).serve(listener).unwrap());
+    let page = browser.look("limits").await;
+    let found = rows(&page).iter().map(|row| (row["queue"].as_str(), row["name"].as_str()));
+    let expected = [(Some("a"), Some("queue")), (Some("b"), Some("")), (Some("c"), Some("queue"))];
+    assert_eq!(found.collect::<Vec<_>>(), expected, "{page}");
+    let state = rows(&page)[1]["state"].as_str().unwrap();
+    assert!(state.contains("queue b can't be read") && state.contains("WRONGTYPE"), "{state}");
+    browser.get("/api/v1/limits?queue=b").await.fails(503, "unavailable");
+    serving.abort();
+}

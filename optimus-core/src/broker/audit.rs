@@ -1,12 +1,13 @@
-//! What operators have done: a sorted set of lines, by the ms of the act.
+//! `audit`: what operators have done. It is a sorted set of lines, by the ms of the act.
 //!
 //! An act has one line for its intent, `<id> i<json>`, and later one for its outcome,
 //! `<id> o<json>` with the same ms. So both are next to each other, and the outcome comes first
 //! where the latest come first.
 
 use super::{
-    Broker, BrokerError,
+    Broker, BrokerError, ScriptCall,
     inspect::{get, texts},
+    scripts,
 };
 use crate::id::QueueName;
 
@@ -16,22 +17,17 @@ pub const AUDIT_MAX: usize = 10_000;
 const KEPT_MS: u64 = 180 * 86_400_000;
 
 impl Broker {
-    fn audit_key(&self) -> String {
-        self.keys(&QueueName::of_slot("@audit")).of("audit")
+    /// Returns the place of the key of all acts. No queue can have this name.
+    pub fn audit_slot() -> QueueName {
+        QueueName::of_slot("@audit")
     }
 
     /// Adds a line of an act that was at that time, and removes lines that are too many or too old.
-    /// A repeat changes nothing.
-    pub async fn audit_add(&self, at_ms: u64, line: &str) -> Result<(), BrokerError> {
-        let (key, at) = (self.audit_key(), at_ms.to_string());
-        let beyond = format!("-{}", 2 * AUDIT_MAX + 1);
-        let old = format!("({}", at_ms.saturating_sub(KEPT_MS));
-        let commands = vec![
-            get(&["ZADD", &key, &at, line]),
-            get(&["ZREMRANGEBYRANK", &key, "0", &beyond]),
-            get(&["ZREMRANGEBYSCORE", &key, "-inf", &old]),
-        ];
-        self.read(commands).await.into_iter().try_for_each(|answer| answer.map(drop))
+    /// A repeat changes nothing. A full store takes the line, too.
+    pub async fn audit(&self, slot: &QueueName, at_ms: u64, line: &str) -> Result<(), BrokerError> {
+        let call = ScriptCall::new(&scripts::AUDIT, &self.keys(slot), "").number(at_ms).text(line);
+        let call = call.number(2 * AUDIT_MAX).number(at_ms.saturating_sub(KEPT_MS));
+        self.run_surely(call).await.map(drop)
     }
 
     /// Reads up to `count` lines with their ms, the latest first, from a time on, without the first
@@ -46,7 +42,7 @@ impl Broker {
         let (skip, count) = (skip.to_string(), count.to_string());
         let range = [
             "ZRANGE",
-            &self.audit_key(),
+            &self.keys(&Self::audit_slot()).of("audit"),
             &from,
             "-inf",
             "BYSCORE",

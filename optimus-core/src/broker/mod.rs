@@ -37,6 +37,7 @@ mod login;
 mod member_words;
 mod operate;
 mod operation;
+mod overdue;
 mod overview;
 mod parameters;
 mod permissions;
@@ -97,6 +98,7 @@ pub use self::{
     list::{Listed, Row},
     operate::{Cancelled, Deleted, Keep, Purged},
     operation::{Act, Batch as OperationBatch, Changed, Held, Saved},
+    overdue::Overdue,
     overview::QueueSeen,
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},

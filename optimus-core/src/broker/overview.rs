@@ -26,7 +26,7 @@ const LAST_RANKED: &str = "99";
 /// The cursor before the first task without a priority.
 const FIRST_WITHOUT_PRIORITY: &str = "-1 ";
 /// The fields of `meta` that are read, in the order of [`Look::read`].
-const NOTED: [&str; 11] = [
+const NOTED: [&str; 13] = [
     "tombstones",
     "blocked",
     "dead_bytes",
@@ -38,6 +38,8 @@ const NOTED: [&str; 11] = [
     "losses",
     "deaths",
     "cancels",
+    "due",
+    "limited",
 ];
 /// The keys of which only the size is read, in the order of [`Look::read`].
 const SIZED: [(&str, &str); 8] = [
@@ -70,6 +72,10 @@ pub struct QueueSeen {
     pub next_schedule_ms: Option<u64>,
     /// What ended in the present hour and in the one before.
     pub stats: Stats,
+    /// No task and no run of the queue is due before this time, in ms; `None` if there is none.
+    pub due_ms: Option<u64>,
+    /// Whether the queue has limits, or a task has paused a part of it.
+    pub is_limited: bool,
     /// The clock of Redis at the read.
     pub now_ms: u64,
 }
@@ -86,6 +92,8 @@ struct Look {
     first_ready: Option<TaskId>,
     next_schedule: Option<u64>,
     next_of_code: Option<u64>,
+    due_ms: Option<u64>,
+    is_limited: bool,
 }
 
 /// Returns the commands that read a queue. They are plain ones: a script that calls them costs
@@ -124,7 +132,8 @@ impl Look {
         }
         let [listed, ranked, delayed, unmet, retry, dead, cancelled, summaries] = sizes;
         let noted = texts("HMGET", next()?)?;
-        let note = |at: usize| noted.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let known = |at: usize| noted.get(at).filter(|text| !text.is_empty());
+        let note = |at: usize| known(at).and_then(|text| text.parse().ok()).unwrap_or(0);
         let (tombstones, blocked) = (note(0), note(1));
         let open = texts("HMGET", next()?)?;
         let open = |at: usize| open.get(at).cloned().unwrap_or_default();
@@ -143,7 +152,7 @@ impl Look {
                 dead_bytes: note(2),
                 cancelled_bytes: note(3),
                 purged: note(4),
-                paused: noted.get(5).is_some_and(|since| !since.is_empty()),
+                paused: known(5).is_some(),
             },
             totals: Totals {
                 successes: note(6) + summaries,
@@ -160,6 +169,8 @@ impl Look {
             workers: texts("ZRANGE", next()?)?,
             next_schedule: first_due(next()?)?,
             next_of_code: first_due(next()?)?,
+            due_ms: known(11).and_then(|due_ms| due_ms.parse().ok()),
+            is_limited: known(12).is_some(),
         })
     }
 }
@@ -254,6 +265,8 @@ impl Broker {
             first_ready_ms,
             next_schedule_ms: look.next_schedule.into_iter().chain(of_code).min(),
             stats: Stats::of(StatsUnit::Hour, HOURS, &stored),
+            due_ms: look.due_ms,
+            is_limited: look.is_limited,
             now_ms,
         })
     }
@@ -323,7 +336,9 @@ impl Look {
 }
 
 /// Keeps a problem that is that of a queue, and returns one that is of all.
-fn of_one_queue<T>(read: Result<T, BrokerError>) -> Result<Result<T, BrokerError>, BrokerError> {
+pub(super) fn of_one_queue<T>(
+    read: Result<T, BrokerError>,
+) -> Result<Result<T, BrokerError>, BrokerError> {
     match read {
         Err(problem) if !is_of_one_queue(&problem) => Err(problem),
         read => Ok(read),
@@ -338,7 +353,7 @@ fn is_of_one_queue(problem: &BrokerError) -> bool {
 }
 
 /// Reads the score of the first member of an index of schedules.
-fn first_due(first: Value) -> Result<Option<u64>, BrokerError> {
+pub(super) fn first_due(first: Value) -> Result<Option<u64>, BrokerError> {
     let first = texts("ZRANGE", first)?;
     Ok(first.get(1).and_then(|score| score.parse().ok()).map(whole))
 }

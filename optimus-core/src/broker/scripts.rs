@@ -349,6 +349,7 @@ scripts! {
     OPERATION_CARRY = "operation_carry": ["clock"] ["carried", "operation:", "counted:"];
     OPERATION_DECIDE = "operation_decide": ["clock"] ["carried", "operation:", "counted:"];
     OPERATION_ADOPT = "operation_adopt": [] ["operated:"];
+    AUDIT = "audit": [] ["audit"];
     HOLD = "hold": ["clock", "key_of", "worker_lease", "roster", "roster_share"] [
         "meta", "workers", "joined", "posts", "suspended", "generations", "fences", "worker:",
     ];

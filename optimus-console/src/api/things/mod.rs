@@ -5,7 +5,7 @@ mod act;
 mod of_namespace;
 mod of_queue;
 
-use optimus_core::{DateTime, QueueName, Utc};
+use optimus_core::{DateTime, Error, QueueName, Utc};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -43,14 +43,17 @@ pub(crate) struct ThingsOf {
     after: Option<String>,
 }
 
-/// Returns the queues of a page, and where the next page begins.
+/// The queues of a page, where the next page begins, and whether the one queue was asked for.
+type Queues = (Vec<QueueName>, Option<String>, bool);
+
+/// Returns the queues of a page.
 async fn queues_of(
     seat: &Seat,
     asked: &ThingsOf,
     may_have: fn(&QueueRow) -> bool,
-) -> Result<(Vec<QueueName>, Option<String>), Problem> {
+) -> Result<Queues, Problem> {
     if let Some(queue) = asked.queue.as_deref().filter(|queue| !queue.is_empty()) {
-        return Ok((vec![seat.queue(queue)?], None));
+        return Ok((vec![seat.queue(queue)?], None, true));
     }
     let snapshot = seat.app.sampling.snapshot().await?;
     let after = asked.after.as_deref().unwrap_or_default();
@@ -60,23 +63,39 @@ async fn queues_of(
     let mut names = rows.map(|row| row.queue.clone());
     let page: Vec<String> = names.by_ref().take(QUEUES_A_PAGE).collect();
     let next = names.next().and_then(|_| page.last().cloned());
-    Ok((page.iter().filter_map(|name| QueueName::new(name).ok()).collect(), next))
+    Ok((page.iter().filter_map(|name| QueueName::new(name).ok()).collect(), next, false))
 }
 
 /// Returns the rows of the first of these queues, until the page is full, and where the next one
-/// begins.
-async fn rows_of<R: Future<Output = Result<Vec<ThingRow>, Problem>>>(
-    (queues, next): (Vec<QueueName>, Option<String>),
+/// begins. A queue that can't be read, because another program has written a key of it, has a row
+/// that says so.
+async fn rows_of<R: Future<Output = Result<Vec<ThingRow>, Error>>>(
+    (queues, next, is_asked_for): Queues,
     read: impl Fn(QueueName) -> R,
 ) -> Result<Page<ThingRow>, Problem> {
     let (mut rows, last) = (Vec::new(), queues.len().saturating_sub(1));
     for (place, queue) in queues.into_iter().enumerate() {
-        rows.extend(read(queue.clone()).await?);
+        match read(queue.clone()).await {
+            Ok(found) => rows.extend(found),
+            Err(problem) if is_asked_for || problem.is_unavailable() => return Err(problem.into()),
+            Err(problem) => rows.push(unreadable_row(&queue, &problem)),
+        }
         if rows.len() >= ROWS_A_PAGE && place < last {
             return Ok(Page::new(rows, Some(queue.to_string())));
         }
     }
     Ok(Page::new(rows, next))
+}
+
+fn unreadable_row(queue: &QueueName, problem: &Error) -> ThingRow {
+    ThingRow {
+        title: "unreadable".to_owned(),
+        name: String::new(),
+        queue: Some(queue.to_string()),
+        state: format!("queue {queue} can't be read: {problem}"),
+        facts: Vec::new(),
+        acts: Vec::new(),
+    }
 }
 
 /// Returns a time as people and programs read it.

@@ -31,6 +31,7 @@ mod operation_moves;
 mod operations;
 mod outcomes;
 mod outcomes_unknown;
+mod overdue;
 mod overview;
 mod payloads;
 mod processes;

@@ -72,7 +72,7 @@ fn filler(name: &str) -> Content {
         | "ledgers" | "lane:" | "lanes" | "asks" | "giveups" | "outboxes" | "outbox:"
         | "groups" | "shut" | "spent" | "loans" | "wait:" | "waits" | "gate:" | "gates"
         | "busy:" | "gathers" | "schedules" | "code_schedules" | "aside" | "pool" | "assignees"
-        | "deadlines" | "bucket:" | "histories" | "logged" | "operations" | "carried" => {
+        | "deadlines" | "bucket:" | "histories" | "logged" | "operations" | "carried" | "audit" => {
             Content::Zset(vec![(b"filler".to_vec(), b"9000000000000000".to_vec())])
         }
         "posts" => Content::Hash(vec![(b"1/9".to_vec(), b"filler 1 keep 1".to_vec())]),

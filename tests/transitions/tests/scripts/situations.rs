@@ -160,6 +160,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("operation_carry", &["it is taken", "it is renewed", "it is counted"]),
     ("operation_decide", &["confirm", "it is cancelled"]),
     ("operation_adopt", &["another carrier"]),
+    ("audit", &["an act", "years later"]),
     (
         "hold",
         &[

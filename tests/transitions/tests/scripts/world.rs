@@ -50,6 +50,7 @@ impl World {
         world.log_some(bench).await;
         attend(bench, 59_500, &world.busy).await.expect("nothing refuses it");
         world.operate_some(bench).await;
+        bench.at(59_000).audit(&bench.queue, START + 59_000, "0 i{}").await.expect("it is a line");
         let renewed = bench.at(59_000).renew(&bench.queue, &world.busy, ms(600_000)).await;
         renewed.expect("the busy worker is alive");
         world
@@ -248,6 +249,10 @@ impl World {
             "inspect" => broker.inspect(self.id_in(situation)).await.map(drop),
             "count" => broker.counts(queue).await.map(drop),
             "attend" | "wish" => self.attend_in(bench, script, situation).await,
+            "audit" => {
+                let years_ms = if situation == "an act" { 0 } else { 100_000_000_000 };
+                broker.audit(queue, START + NOW + years_ms, "1 i{}").await
+            }
             "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
             "tally" | "stats" => self.tally_in(bench, script, situation).await,
             "retain" | "history" | "annotate" => self.history_in(bench, script, situation).await,
