@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use redis::Value;
 
@@ -205,29 +206,30 @@ impl Broker {
             self.waiting_in(&keys, &waiting),
             self.brought(&keys, waiting.get(..1).unwrap_or_default()),
         )?;
-        let waiting = count;
         let brought = brought.into_iter().find(|limit| limit.gate == *gate).map(|own| own.limit);
         let now_us = time_us(&time);
         let is_set = set.is_some();
         let limit = set.as_deref().and_then(read_limit).or(brought).or(known);
         let shut = read_shut(until.as_deref(), reason.as_deref(), queue_paused.as_deref(), now_us);
-        let is_used = waiting > 0 || working > 0 || full_at.is_some();
+        let is_used = count > 0 || working > 0 || full_at.is_some();
         if limit.is_none() && shut.is_none() && !is_used {
             return Ok(None);
         }
         let limit = limit.unwrap_or_default();
         let full_at: u64 = full_at.and_then(|at| at.parse().ok()).map_or(0, whole);
         let opens = opens.and_then(|at| at.parse().ok()).map(|at| instant(whole(at)));
-        Ok(Some(LimitDetails {
-            gate: gate.clone(),
-            tokens: limit.rate.map(|rate| tokens(rate, limit, full_at, now_us)),
-            limit,
-            is_set,
-            next: opens,
-            working,
-            waiting,
-            shut,
-        }))
+        let tokens = limit.rate.map(|rate| tokens(rate, limit, full_at, now_us));
+        let is_full = limit.max_working.is_some_and(|most| working >= u64::from(most));
+        let is_closed = shut.is_some() || is_full || tokens == Some(0);
+        let waiting = match gate {
+            // Its tasks stay in the ready list.
+            Gate::Queue if is_closed => self.ready_count(&keys).await?,
+            _ => count,
+        };
+        let of_rate = limit.rate.filter(|_| tokens == Some(0) && !is_full);
+        let next = opens.or_else(|| of_rate.map(|rate| next_token(rate, limit, full_at)));
+        let gate = gate.clone();
+        Ok(Some(LimitDetails { gate, limit, is_set, tokens, next, working, waiting, shut }))
     }
 
     /// Returns whether a gate has tasks that are stored elsewhere than in its own keys: the queue's
@@ -250,6 +252,20 @@ impl Broker {
             count += size(&answer?);
         }
         Ok(count > 0)
+    }
+
+    /// Counts the ready tasks of a queue.
+    async fn ready_count(&self, keys: &Keys) -> Result<u64, BrokerError> {
+        let commands = vec![
+            get(&["LLEN", &keys.of("ready")]),
+            get(&["ZCARD", &keys.of("priority")]),
+            get(&["HGET", &keys.of("meta"), "tombstones"]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (listed, ranked, gone) = (size(&next()?), size(&next()?), text(next()?)?);
+        let gone = gone.and_then(|count| count.parse().ok()).map_or(0, whole);
+        Ok((listed + ranked).saturating_sub(gone))
     }
 
     /// Counts the tasks of these classes.
@@ -303,6 +319,12 @@ fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
     let (interval, burst) = (rate.interval_us(), u64::from(limit.burst_limit()));
     let full_at = full_at.min(now_us + burst * interval).max(now_us);
     (now_us + burst * interval - full_at) / interval
+}
+
+/// Returns when a rate without tokens next lets a task start.
+fn next_token(rate: Rate, limit: Limit, full_at: u64) -> DateTime<Utc> {
+    let others = u64::from(limit.burst_limit()) - 1;
+    instant(full_at.saturating_sub(others * rate.interval_us()).div_ceil(1_000))
 }
 
 /// Reads `<ms> <who>`, a line break, and why.
