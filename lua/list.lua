@@ -18,20 +18,39 @@ local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
-local REPLY_MAX, WINDOW, WINDOWS_MAX = 262144, 1024, 4
+local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
 -- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
 -- Checks.
 local rows, passed, next_cursor = {}, 0, ''
+-- What is known of the next tasks, by id: records, false if there is none; tries; error histories.
+local records, counted, histories = {}, {}, {}
+
+-- Reads what `add` needs of the task at a place of a list and of some that follow: a command costs
+-- as much as several fields.
+local function look_ahead(ids, from, step)
+  local some, last = {}, from + step * (math.min(most, AHEAD) - 1)
+  if records[ids[from]] ~= nil then
+    return
+  end
+  for i = from, last, step do
+    some[#some + 1] = ids[i]
+  end
+  local found = redis.call('HMGET', tasks, unpack(some))
+  local tried = redis.call('HMGET', tries, unpack(some))
+  local failed = redis.call('HMGET', errors, unpack(some))
+  for i, id in ipairs(some) do
+    records[id], counted[id], histories[id] = found[i], tried[i], failed[i]
+  end
+end
 
 -- Adds a row. Returns false when the page is full: the next page begins after that task.
 local function add(id, worker, at, summary)
-  local record = summary == '' and redis.call('HGET', tasks, id) or nil
+  local record = summary == '' and records[id] or nil
   local header = record and string.match(record, '^[^\n]*') or ''
-  local history = record and redis.call('HGET', errors, id) or ''
-  local row = { id, worker, at, header, record and redis.call('HGET', tries, id) or '',
-    string.match(history, '[^\n]*$'), summary }
+  local row = { id, worker, at, header, record and counted[id] or '',
+    record and string.match(histories[id] or '', '[^\n]*$') or '', summary }
   for _, word in ipairs(row) do
     rows[#rows + 1], passed = word, passed + #word
   end
@@ -60,6 +79,7 @@ local function list_zset(key, is_backwards, has_times, mark)
   end
   local found = last < first and {} or redis.call('ZRANGE', key, first, last, 'WITHSCORES')
   for i = from, to, step do
+    look_ahead(found, i, step)
     local is_open = add(found[i], '', has_times and found[i + 1] or '', '')
     next_cursor = mark .. found[i + 1] .. ' ' .. found[i]
     if not is_open then
@@ -100,10 +120,14 @@ local function list_ready()
   local is_any_skipped = redis.call('HLEN', skips) > 0
   local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
     cancelled = cancelled, workers = workers, success = success }
-  local entries, seen = redis.call('LRANGE', ready, at + 1, at + most), {}
+  local entries, ids, seen = redis.call('LRANGE', ready, at + 1, at + most), {}, {}
   for i, entry in ipairs(entries) do
-    local id = entry_id(entry) or ''
-    local is_ready = not seen[id] and redis.call('HEXISTS', tasks, id) == 1
+    ids[i] = entry_id(entry) or ''
+  end
+  for i, entry in ipairs(entries) do
+    local id = ids[i]
+    look_ahead(ids, i, 1)
+    local is_ready = not seen[id] and records[id]
     if is_ready and is_any_skipped and redis.call('HEXISTS', skips, id) == 1 then
       is_ready = find(keys, id) == 'ready'
     end
@@ -126,8 +150,9 @@ local function list_working()
     if not place or worker >= place then
       local ids = redis.call('HKEYS', key_of(meta, 'working', worker))
       table.sort(ids)
-      for _, id in ipairs(ids) do
+      for i, id in ipairs(ids) do
         if id ~= LAST_CLAIM and (worker ~= place or id > member) then
+          look_ahead(ids, i, 1)
           local is_open = add(id, worker, '', '')
           if not is_open then
             next_cursor = worker .. ' ' .. id
@@ -157,7 +182,9 @@ local function list_waiting(index, kind, mark)
     local from = kind ~= 'wait' and redis.call('ZCOUNT', lane, '-inf', '(0') or 0
     local rank = last_id and redis.call('ZRANK', lane, last_id)
     from, last_id = rank and math.max(from, rank + 1) or from, nil
-    for _, id in ipairs(redis.call('ZRANGE', lane, from, from + most - 1)) do
+    local ids = redis.call('ZRANGE', lane, from, from + most - 1)
+    for number, id in ipairs(ids) do
+      look_ahead(ids, number, 1)
       local is_open = add(id, '', '', '')
       next_cursor = mark .. names[i + 1] .. ' ' .. id .. ' ' .. names[i]
       if not is_open then
@@ -175,6 +202,7 @@ local function list_unmet()
   local from = place and string.match(place, '^u(%d+)$') or '0'
   local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', most)
   for i = 1, #found[2], 2 do
+    look_ahead(found[2], i, 2)
     add(found[2][i], '', '', '')
   end
   next_cursor = found[1] ~= '0' and 'u' .. found[1] .. ' -' or ''

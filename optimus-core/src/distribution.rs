@@ -94,6 +94,12 @@ impl Distribution {
         self.sum_us = self.sum_us.saturating_add(other.sum_us);
     }
 
+    /// Forgets all, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.buckets.clear();
+        (self.sum_us, self.is_coarse) = (0, false);
+    }
+
     /// Counts a duration.
     pub(crate) fn record(&mut self, duration: Duration) {
         let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -127,22 +133,33 @@ impl Distribution {
         format!("{first}:{}", counts.collect::<Vec<_>>().join(","))
     }
 
-    /// Reads the text of a row; what can't be read counts as nothing.
-    pub(crate) fn read(text: &str, sum_us: u64, scale: Scale) -> Self {
+    /// Adds the text of a row; what can't be read counts as nothing.
+    pub(crate) fn add_text(&mut self, text: &str, sum_us: u64, scale: Scale) {
+        let Some((first, counts)) = text.split_once(':') else { return };
+        let Ok(first) = first.parse::<usize>() else { return };
         let is_coarse = matches!(scale, Scale::Coarse);
-        let Some((first, counts)) = text.split_once(':') else { return Self::default() };
-        let (Ok(first), width) = (first.parse::<usize>(), 1 + usize::from(is_coarse)) else {
-            return Self::default();
-        };
-        let mut found = Self { buckets: Vec::new(), sum_us, is_coarse };
-        for (offset, count) in counts.split(',').enumerate() {
-            let bucket = ((first + offset) * width).min(LAST);
-            if found.buckets.len() <= bucket {
-                found.buckets.resize(bucket + 1, 0);
-            }
-            found.buckets[bucket] += count.parse().unwrap_or(0);
+        if self.count() == 0 {
+            self.is_coarse = is_coarse;
         }
-        found
+        if is_coarse && !self.is_coarse {
+            *self = self.coarse();
+        }
+        for (offset, count) in counts.split(',').enumerate() {
+            let bucket = first.saturating_add(offset);
+            // Two fine buckets are one coarse one, which has the number of the second.
+            let bucket = match (is_coarse, self.is_coarse) {
+                (true, _) => bucket.saturating_mul(2),
+                (false, true) => bucket.saturating_add(bucket % 2),
+                (false, false) => bucket,
+            };
+            let bucket = bucket.min(LAST);
+            if self.buckets.len() <= bucket {
+                self.buckets.resize(bucket + 1, 0);
+            }
+            let count = count.parse().unwrap_or(0);
+            self.buckets[bucket] = self.buckets[bucket].saturating_add(count);
+        }
+        self.sum_us = self.sum_us.saturating_add(sum_us);
     }
 }
 
@@ -196,6 +213,12 @@ fn micros(us: f64) -> Duration {
 mod tests {
     use super::*;
 
+    fn read(text: &str, sum_us: u64, scale: Scale) -> Distribution {
+        let mut found = Distribution::default();
+        found.add_text(text, sum_us, scale);
+        found
+    }
+
     fn of(us: impl IntoIterator<Item = u64>) -> Distribution {
         let mut found = Distribution::default();
         us.into_iter().for_each(|us| found.record(Duration::from_micros(us)));
@@ -229,12 +252,12 @@ mod tests {
     #[test]
     fn a_text_is_read_as_it_was_written_and_coarse_ones_add_to_fine_ones() {
         let all = of([1, 3, 3, 900, 70_000]);
-        assert_eq!(Distribution::read(&all.text(), all.sum_us(), Scale::Fine), all);
+        assert_eq!(read(&all.text(), all.sum_us(), Scale::Fine), all);
         assert_eq!(Distribution::default().text(), NOTHING);
         for strange in ["", "-", "x:1", "5", "99999999999999999999:1"] {
-            assert_eq!(Distribution::read(strange, 0, Scale::Fine).count(), 0, "{strange}");
+            assert_eq!(read(strange, 0, Scale::Fine).count(), 0, "{strange}");
         }
-        let coarse = Distribution::read("10:2,0,1", 3_000, Scale::Coarse);
+        let coarse = read("10:2,0,1", 3_000, Scale::Coarse);
         let mut both = all.clone();
         both.add(&coarse);
         let mut other = coarse.clone();

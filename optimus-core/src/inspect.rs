@@ -18,6 +18,7 @@ use crate::{
     record::{RecordError, TaskRecord},
     state::{AttemptError, TaskState},
     stats::{Stats, StatsUnit},
+    stats_sum::check_last,
     task_log::TaskLog,
     task_page::{PAGE_MAX, TaskPage},
 };
@@ -172,11 +173,7 @@ impl Inspector {
         last: u32,
     ) -> Result<Stats, Error> {
         let queue = &QueueName::new(queue)?;
-        if last == 0 {
-            return Err(Error::invalid(
-                "the statistics of 0 rows are asked for; ask for 1 or more",
-            ));
-        }
+        check_last(last)?;
         Ok(self.broker.stats(queue, unit, last).await?)
     }
 

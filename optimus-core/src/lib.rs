@@ -120,6 +120,7 @@ mod source_details;
 mod source_row;
 mod state;
 mod stats;
+mod stats_sum;
 mod step;
 mod store_schedule;
 mod stored_call;
@@ -230,6 +231,7 @@ pub use self::{
     source_row::Row,
     state::{AttemptError, Reason, TaskState},
     stats::{OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats},
+    stats_sum::StatsSum,
     step::{IntoFlow, Step},
     submission::{BLOB_BYTES_MIN, Submission},
     task::{TIMEOUT_GRACE, Task, TaskFn, TaskResult},

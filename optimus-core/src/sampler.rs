@@ -73,7 +73,7 @@ impl Sampler {
         Self { inspector, named, queues_max, target, past: BTreeMap::new() }
     }
 
-    /// Reads all once: five commands a queue.
+    /// Reads all once: 15 commands a queue, and one for each worker of it.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].

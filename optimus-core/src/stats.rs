@@ -1,6 +1,6 @@
 //! What ended in a queue, by task and by minutes, hours or days: [`Stats`].
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -56,6 +56,11 @@ impl StatsUnit {
             Self::Hour => "hours",
             Self::Day => "days",
         }
+    }
+
+    /// Returns when the unit of this number begins.
+    pub(crate) fn begin_of(self, number: u64) -> DateTime<Utc> {
+        instant(number * self.minutes() * 60_000)
     }
 
     fn scale(self) -> Scale {
@@ -126,33 +131,58 @@ impl Stats {
         sums
     }
 
-    /// Makes the rows of the last `last` units from the stored ones: the open rows of the minute,
-    /// the hour and the day, and finished ones. A row is in only one of them, so they add up.
-    pub(crate) fn of(
+    /// Makes the rows of the last `last` units from the stored ones.
+    pub(crate) fn of(unit: StatsUnit, last: u32, stored: &StoredRows) -> Self {
+        let mut rows: BTreeMap<u64, BTreeMap<String, TaskStats>> = BTreeMap::new();
+        stored.each_line(unit, last, |number, task, line, scale| {
+            let tasks = rows.entry(number).or_default();
+            // Most tasks are there already, and a lookup needs no copy of the name.
+            match tasks.get_mut(task) {
+                Some(stats) => stats.add_line(line, scale),
+                None => drop(tasks.insert(task.to_owned(), TaskStats::read(line, scale))),
+            }
+        });
+        let rows = rows
+            .into_iter()
+            .map(|(number, tasks)| StatsRow { since: unit.begin_of(number), tasks });
+        Self { unit, until: instant(stored.now_ms), rows: rows.collect() }
+    }
+}
+
+/// The rows of a queue as they are stored, at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct StoredRows {
+    /// The clock of Redis.
+    pub(crate) now_ms: u64,
+    /// The open rows of the minute, the hour and the day; empty if there is none.
+    pub(crate) open: [String; 3],
+    /// The finished rows, the latest last.
+    pub(crate) finished: Vec<String>,
+}
+
+impl StoredRows {
+    /// Calls `take` with each line of the last `last` units: the number of the unit, the task, and
+    /// its numbers. A row is in only one of the lists, so all lines of a unit add up.
+    pub(crate) fn each_line(
+        &self,
         unit: StatsUnit,
         last: u32,
-        now_ms: u64,
-        open: [String; 3],
-        finished: &[String],
-    ) -> Self {
-        let [minute, hour, day] = open;
-        let parts =
-            [(StatsUnit::Minute, &minute), (StatsUnit::Hour, &hour), (StatsUnit::Day, &day)];
-        let open = parts.into_iter().filter(|(part, _)| part.minutes() <= unit.minutes());
-        let mut rows: BTreeMap<u64, BTreeMap<String, TaskStats>> = BTreeMap::new();
-        for (part, text) in open.chain(finished.iter().map(|text| (unit, text))) {
+        mut take: impl FnMut(u64, &str, &str, Scale),
+    ) {
+        let parts = [StatsUnit::Minute, StatsUnit::Hour, StatsUnit::Day];
+        let open = parts.into_iter().zip(&self.open);
+        let open = open.filter(|(part, _)| part.minutes() <= unit.minutes());
+        let present = self.now_ms / 60_000 / unit.minutes();
+        for (part, text) in open.chain(self.finished.iter().map(|text| (unit, text))) {
             let Some((number, lines)) = read_row(text) else { continue };
-            let tasks = rows.entry(number * part.minutes() / unit.minutes()).or_default();
+            let number = number * part.minutes() / unit.minutes();
+            if number + u64::from(last) <= present {
+                continue;
+            }
             for (task, line) in lines {
-                let stats = TaskStats::read(line, part.scale());
-                tasks.entry(task.to_owned()).or_default().add(&stats);
+                take(number, task, line, part.scale());
             }
         }
-        let present = now_ms / 60_000 / unit.minutes();
-        let rows = rows.into_iter().filter(|(number, _)| number + u64::from(last) > present);
-        let since = |number: u64| instant(number * unit.minutes() * 60_000);
-        let rows = rows.map(|(number, tasks)| StatsRow { since: since(number), tasks });
-        Self { unit, until: instant(now_ms), rows: rows.collect() }
     }
 }
 
@@ -182,6 +212,14 @@ impl TaskStats {
         self.wait.add(&other.wait);
     }
 
+    /// Forgets all, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        let (mut run, mut wait) = (mem::take(&mut self.run), mem::take(&mut self.wait));
+        run.clear();
+        wait.clear();
+        *self = Self { run, wait, ..Self::default() };
+    }
+
     /// Counts how long an attempt ran, and how long its task had waited. For the worker.
     #[doc(hidden)]
     pub fn record(&mut self, run: Option<Duration>, wait: Option<Duration>) {
@@ -208,22 +246,28 @@ impl TaskStats {
 
     /// Reads what follows the task in a line; what can't be read counts as nothing.
     fn read(line: &str, scale: Scale) -> Self {
+        let mut stats = Self::default();
+        stats.add_line(line, scale);
+        stats
+    }
+
+    /// Adds what follows the task in a line.
+    pub(crate) fn add_line(&mut self, line: &str, scale: Scale) {
         let mut words = line.split(' ');
-        let counts = words.next().unwrap_or_default().split(',');
-        let counts: Vec<u64> = counts.map(|count| count.parse().unwrap_or(0)).collect();
-        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
-        let run = Distribution::read(words.next().unwrap_or_default(), count(6), scale);
-        let wait = Distribution::read(words.next().unwrap_or_default(), count(7), scale);
-        Self {
-            successes: count(0),
-            retries: count(1),
-            deaths: count(2),
-            cancels: count(3),
-            losses: count(4),
-            snoozes: count(5),
-            run,
-            wait,
+        let mut counts = [0; 8];
+        let read = words.next().unwrap_or_default().split(',').zip(&mut counts);
+        for (text, count) in read {
+            *count = text.parse().unwrap_or(0);
         }
+        let [successes, retries, deaths, cancels, losses, snoozes, run_us, wait_us] = counts;
+        self.successes += successes;
+        self.retries += retries;
+        self.deaths += deaths;
+        self.cancels += cancels;
+        self.losses += losses;
+        self.snoozes += snoozes;
+        self.run.add_text(words.next().unwrap_or_default(), run_us, scale);
+        self.wait.add_text(words.next().unwrap_or_default(), wait_us, scale);
     }
 }
 
@@ -249,9 +293,10 @@ mod tests {
         let row = |number: u64| format!("{number}\nsend 1,0,0,0,0,0,5,0 4:1 -");
         // Two days, of which the second has begun; its first hour is over, but is still open.
         let (day, hour, minute) = (row(1), row(24 * 2), row(60 * 24 * 2 + 60));
-        let open = [minute, hour, day];
+        let (open, now_ms) = ([minute, hour, day], 86_400_000 * 2 + 3_700_000);
         let counts = |unit, last, finished: &[String]| -> Vec<(i64, u64)> {
-            let stats = Stats::of(unit, last, 86_400_000 * 2 + 3_700_000, open.clone(), finished);
+            let stored = StoredRows { now_ms, open: open.clone(), finished: finished.to_vec() };
+            let stats = Stats::of(unit, last, &stored);
             let row = |row: &StatsRow| (row.since.timestamp(), row.total().successes);
             stats.rows.iter().map(row).collect()
         };

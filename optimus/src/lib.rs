@@ -143,7 +143,9 @@ pub use optimus_core::{AuditAct, AuditCursor, AuditNote, AuditPage, AuditRow};
 
 pub use optimus_core::{AttemptError, Error, InvalidName, Reason, TaskState};
 pub use optimus_core::{Counts, Inspector, LaneDetails, PrerequisiteDetails, ServerFacts};
-pub use optimus_core::{Distribution, OTHER_TASKS, Stats, StatsRow, StatsUnit, TaskStats, Totals};
+pub use optimus_core::{
+    Distribution, OTHER_TASKS, Stats, StatsRow, StatsSum, StatsUnit, TaskStats, Totals,
+};
 pub use optimus_core::{Explanation, Obstacle};
 pub use optimus_core::{Fingerprint, FingerprintRow, Fingerprints};
 pub use optimus_core::{

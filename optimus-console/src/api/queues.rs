@@ -12,7 +12,7 @@ use super::page::{Page, limit_of, slice};
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Asked, Named, Seat},
-    view::{QueueRow, StatsSum, TaskStatsRow},
+    view::{QueueRow, StatsShown, TaskStatsRow},
 };
 
 /// How many workers of a queue are listed.
@@ -123,17 +123,15 @@ pub(crate) async fn queue(
     let (explain, workers, stats, history) = try_join!(
         inspector.explain_queue(&queue),
         inspector.workers(&queue),
-        inspector.stats(&queue, StatsUnit::Minute, 60),
+        inspector.stats_sum(std::slice::from_ref(&queue), StatsUnit::Minute, 60),
         inspector.history_details(&queue),
     )?;
-    let mut sum = StatsSum::new(StatsUnit::Minute, 60);
-    sum.add(&stats);
     let bytes = history.bytes;
     Ok(Json(QueuePage {
         row,
         explain: explain.to_string().lines().map(str::to_owned).collect(),
         workers: workers.iter().take(WORKERS_MAX).map(WorkerRow::of).collect(),
-        tasks: sum.by_task(),
+        tasks: StatsShown::of(stats, 60).by_task(),
         history: history.options.map(|options| HistorySize {
             days: options.kept_days(),
             bytes,

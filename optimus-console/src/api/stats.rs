@@ -9,7 +9,7 @@ use crate::{
     problem::{ErrorBody, Problem},
     seat::{Asked, Named, Seat},
     stats_of_all::StatsOfAll,
-    view::{StatsRowView, StatsSum, TaskStatsRow},
+    view::{StatsRowView, StatsShown, TaskStatsRow},
 };
 
 /// The length of a row.
@@ -51,18 +51,17 @@ pub(crate) struct StatsPage {
 }
 
 impl StatsOf {
-    fn sum(&self) -> (StatsUnit, u32, StatsSum) {
+    fn asked(&self) -> (StatsUnit, u32) {
         let unit = match self.unit {
             Unit::Minute => StatsUnit::Minute,
             Unit::Hour => StatsUnit::Hour,
             Unit::Day => StatsUnit::Day,
         };
-        let last = self.last.unwrap_or(60).clamp(1, unit.kept());
-        (unit, last, StatsSum::new(unit, last))
+        (unit, self.last.unwrap_or(60).clamp(1, unit.kept()))
     }
 }
 
-fn page_of(sum: &StatsSum, (queues, left_out): (usize, usize)) -> StatsPage {
+fn page_of(sum: &StatsShown, (queues, left_out): (usize, usize)) -> StatsPage {
     StatsPage {
         unit: sum.unit(),
         until_ms: sum.until_ms(),
@@ -83,9 +82,9 @@ pub(crate) async fn of_queue(
     Asked(asked): Asked<StatsOf>,
 ) -> Result<Json<StatsPage>, Problem> {
     let queue = seat.queue(&name)?;
-    let (unit, last, mut sum) = asked.sum();
-    sum.add(&seat.inspector().stats(&queue, unit, last).await?);
-    Ok(Json(page_of(&sum, (1, 0))))
+    let (unit, last) = asked.asked();
+    let sum = seat.inspector().stats_sum(&[queue], unit, last).await?;
+    Ok(Json(page_of(&StatsShown::of(sum, last), (1, 0))))
 }
 
 /// Shows what ended in all queues, up to 1,000 of them. All who ask for the same share
@@ -96,7 +95,7 @@ pub(crate) async fn of_all(
     seat: Seat,
     Asked(asked): Asked<StatsOf>,
 ) -> Result<Json<StatsPage>, Problem> {
-    let (unit, last, _) = asked.sum();
+    let (unit, last) = asked.asked();
     let sum = StatsOfAll::read(&seat.app, &seat.identity, unit, last).await?;
     Ok(Json(page_of(&sum.stats, (sum.queues, sum.left_out))))
 }

@@ -25,7 +25,7 @@ pub(crate) use self::{
         Shown, beginning as beginning_shown, headers as headers_shown, kept, line as line_shown,
         pause as pause_shown,
     },
-    stats_rows::{StatsRowView, StatsSum, TaskStatsRow},
+    stats_rows::{StatsRowView, StatsShown, TaskStatsRow},
     task_row::{ErrorRow, ProgressRow, TaskRowView},
     thing_row::{Fact, ThingRow},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{Distribution, Stats, StatsUnit, TaskStats};
+use optimus_core::{Distribution, StatsSum, StatsUnit, TaskStats};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -80,55 +80,43 @@ impl TaskStatsRow {
     }
 }
 
-/// What ended in several queues.
+/// What ended in one queue or in several, in the last minutes, hours or days.
 #[derive(Debug)]
-pub(crate) struct StatsSum {
-    unit: StatsUnit,
+pub(crate) struct StatsShown {
+    sum: StatsSum,
     last: u32,
-    until_ms: u64,
-    rows: BTreeMap<u64, TaskStats>,
-    tasks: BTreeMap<String, TaskStats>,
 }
 
-impl StatsSum {
-    pub(crate) fn new(unit: StatsUnit, last: u32) -> Self {
-        let last = last.clamp(1, unit.kept());
-        Self { unit, last, until_ms: 0, rows: BTreeMap::new(), tasks: BTreeMap::new() }
-    }
-
-    pub(crate) fn add(&mut self, stats: &Stats) {
-        self.until_ms = self.until_ms.max(at_ms(stats.until));
-        for row in &stats.rows {
-            self.rows.entry(at_ms(row.since)).or_default().add(&row.total());
-        }
-        for (task, stats) in stats.by_task() {
-            self.tasks.entry(task).or_default().add(&stats);
-        }
+impl StatsShown {
+    pub(crate) fn of(sum: StatsSum, last: u32) -> Self {
+        Self { sum, last }
     }
 
     /// Returns one row for each minute, hour or day, the oldest first, also if nothing ended in it.
     pub(crate) fn rows(&self) -> Vec<StatsRowView> {
-        let (length, idle) = (span_ms(self.unit.length()), TaskStats::default());
-        let last = self.until_ms / length;
+        let (length, idle) = (span_ms(self.sum.unit.length()), TaskStats::default());
+        let known: BTreeMap<u64, &TaskStats> =
+            self.sum.rows.iter().map(|(since, stats)| (at_ms(*since), stats)).collect();
+        let last = self.until_ms() / length;
         let numbers = (last + 1).saturating_sub(u64::from(self.last))..=last;
         let row = |number: u64| {
             let since_ms = number * length;
-            StatsRowView::of(since_ms, self.rows.get(&since_ms).unwrap_or(&idle))
+            StatsRowView::of(since_ms, known.get(&since_ms).unwrap_or(&&idle))
         };
         numbers.map(row).collect()
     }
 
     pub(crate) fn by_task(&self) -> Vec<TaskStatsRow> {
-        self.tasks.iter().map(|(task, stats)| TaskStatsRow::of(task.clone(), stats)).collect()
+        self.sum.tasks.iter().map(|(task, stats)| TaskStatsRow::of(task.clone(), stats)).collect()
     }
 
     pub(crate) fn until_ms(&self) -> u64 {
-        self.until_ms
+        at_ms(self.sum.until)
     }
 
     /// Returns the word of the unit.
     pub(crate) fn unit(&self) -> &'static str {
-        match self.unit {
+        match self.sum.unit {
             StatsUnit::Minute => "minute",
             StatsUnit::Hour => "hour",
             StatsUnit::Day => "day",

@@ -30,6 +30,7 @@ mod keyspace;
 mod lanes;
 mod lease;
 mod limit;
+mod limit_read;
 mod list;
 mod login;
 mod member_words;

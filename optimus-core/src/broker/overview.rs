@@ -1,29 +1,61 @@
 //! Reads what operators watch of many queues, in few writes.
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::{
-    Broker, BrokerError, Counts, Reply, ScriptCall, Totals,
+    Broker, BrokerError, Counts, Totals,
     inspect::{get, size, texts, whole},
-    scripts,
+    keys::Keys,
 };
 use crate::{
     id::{QueueName, TaskId},
     schedule_details::ORPHANED_AFTER_MS,
     state::TaskState,
-    stats::{Stats, StatsUnit},
+    stats::{Stats, StatsUnit, StoredRows},
 };
 
-/// How many queues one write reads. Redis answers other clients between two writes.
+/// How many queues one write reads. Redis answers other clients between two writes, and after each
+/// 16 KiB of one.
 const QUEUES_A_WRITE: usize = 50;
 /// The hours whose statistics are read: the present one and the one before.
 const HOURS: u32 = 2;
-/// How many rows are read if the first entry has none, or if it has a priority.
+/// How many rows are read if the first entry has none.
 const ROWS_BEHIND: usize = 100;
-/// How a cursor of [`Broker::list`] begins behind a task with a priority.
-const RANKED: char = 'p';
+/// The last of the ranked tasks that are read: 100.
+const LAST_RANKED: &str = "99";
 /// The cursor before the first task without a priority.
 const FIRST_WITHOUT_PRIORITY: &str = "-1 ";
+/// The fields of `meta` that are read, in the order of [`Look::read`].
+const NOTED: [&str; 11] = [
+    "tombstones",
+    "blocked",
+    "dead_bytes",
+    "cancelled_bytes",
+    "purged",
+    "paused",
+    "cut_successes",
+    "retries",
+    "losses",
+    "deaths",
+    "cancels",
+];
+/// The keys of which only the size is read, in the order of [`Look::read`].
+const SIZED: [(&str, &str); 8] = [
+    ("LLEN", "ready"),
+    ("ZCARD", "priority"),
+    ("ZCARD", "delayed"),
+    ("HLEN", "unmet"),
+    ("ZCARD", "retry"),
+    ("ZCARD", "dead"),
+    ("ZCARD", "cancelled"),
+    ("LLEN", "success"),
+];
+/// How many commands read a queue: also `meta`, `tally`, its finished hours, its first ready task,
+/// its workers and the two indexes of schedules.
+const COMMANDS: usize = SIZED.len() + 7;
+/// An id, and what comes before it in the entry of a task that is ready since a later instant.
+const ID_BYTES: usize = 22;
+const STAMP_BYTES: usize = 9;
 
 /// What operators watch of a queue.
 #[derive(Debug, Clone)]
@@ -42,18 +74,99 @@ pub struct QueueSeen {
     pub now_ms: u64,
 }
 
-/// The answers about one queue.
-struct Answers {
-    count: Result<Reply, BrokerError>,
-    ready: Result<Reply, BrokerError>,
-    stats: Result<Reply, BrokerError>,
-    schedules: Result<Value, BrokerError>,
-    code_schedules: Result<Value, BrokerError>,
+/// What the commands about a queue have answered.
+struct Look {
+    counts: Counts,
+    totals: Totals,
+    tombstones: u64,
+    ranked: u64,
+    workers: Vec<String>,
+    open_rows: [String; 3],
+    finished: Vec<String>,
+    first_ready: Option<TaskId>,
+    next_schedule: Option<u64>,
+    next_of_code: Option<u64>,
+}
+
+/// Returns the commands that read a queue. They are plain ones: a script that calls them costs
+/// Redis half as much again.
+fn commands_of(keys: &Keys) -> impl Iterator<Item = Cmd> {
+    let words = |words: &[&str], key: &str, rest: &[&str]| {
+        let key = keys.of(key);
+        get(&[words, &[&key], rest].concat())
+    };
+    let sizes = SIZED.map(|(verb, key)| words(&[verb], key, &[]));
+    let others = [
+        words(&["HMGET"], "meta", &NOTED),
+        words(&["HMGET"], "tally", &["minute", "hour"]),
+        words(&["LRANGE"], StatsUnit::Hour.key(), &["-1", "-1"]),
+        words(&["LRANGE"], "ready", &["0", "0"]),
+        words(&["ZRANGE"], "workers", &["0", "-1"]),
+        words(&["ZRANGE"], "schedules", &["0", "0", "WITHSCORES"]),
+        words(&["ZRANGE"], "code_schedules", &["0", "0", "WITHSCORES"]),
+    ];
+    sizes.into_iter().chain(others)
+}
+
+impl Look {
+    /// Reads the answers to [`commands_of`] a queue.
+    fn read(
+        queue: &QueueName,
+        answers: impl Iterator<Item = Result<Value, BrokerError>>,
+    ) -> Result<Self, BrokerError> {
+        // All answers of the queue are taken, also if one of them is an error.
+        let answers: Vec<_> = answers.collect();
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().expect("an answer for each command");
+        let mut sizes = [0; SIZED.len()];
+        for place in &mut sizes {
+            *place = size(&next()?);
+        }
+        let [listed, ranked, delayed, unmet, retry, dead, cancelled, summaries] = sizes;
+        let noted = texts("HMGET", next()?)?;
+        let note = |at: usize| noted.get(at).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (tombstones, blocked) = (note(0), note(1));
+        let open = texts("HMGET", next()?)?;
+        let open = |at: usize| open.get(at).cloned().unwrap_or_default();
+        let finished = texts("LRANGE", next()?)?;
+        let first = texts("LRANGE", next()?)?;
+        Ok(Self {
+            counts: Counts {
+                ready: (listed + ranked).saturating_sub(tombstones),
+                delayed,
+                blocked: blocked + unmet,
+                retry,
+                working: 0,
+                dead,
+                cancelled,
+                recent_successes: summaries,
+                dead_bytes: note(2),
+                cancelled_bytes: note(3),
+                purged: note(4),
+                paused: noted.get(5).is_some_and(|since| !since.is_empty()),
+            },
+            totals: Totals {
+                successes: note(6) + summaries,
+                retries: note(7),
+                losses: note(8),
+                deaths: note(9),
+                cancels: note(10),
+            },
+            tombstones,
+            ranked,
+            open_rows: [open(0), open(1), String::new()],
+            finished,
+            first_ready: first.first().and_then(|entry| id_of_entry(queue, entry)),
+            workers: texts("ZRANGE", next()?)?,
+            next_schedule: first_due(next()?)?,
+            next_of_code: first_due(next()?)?,
+        })
+    }
 }
 
 impl Broker {
-    /// Reads these queues: five commands each. A queue that Redis can't read, because a key has
-    /// another type, has that error, and the others are read.
+    /// Reads these queues: 15 commands each, and one for each worker of a queue. A queue that Redis
+    /// can't read, because a key has another type, has that error, and the others are read.
     ///
     /// # Errors
     /// Those that are about all queues, such as an outage.
@@ -63,54 +176,84 @@ impl Broker {
     ) -> Result<Vec<Result<QueueSeen, BrokerError>>, BrokerError> {
         let mut seen = Vec::with_capacity(queues.len());
         for part in queues.chunks(QUEUES_A_WRITE) {
-            for (queue, answers) in part.iter().zip(self.ask(part).await) {
-                match self.queue_seen(queue, answers).await {
-                    Err(problem) if !is_of_one_queue(&problem) => return Err(problem),
-                    read => seen.push(read),
-                }
-            }
+            seen.extend(self.queues_seen(part).await?);
         }
         Ok(seen)
     }
 
-    async fn ask(&self, queues: &[QueueName]) -> Vec<Answers> {
-        let (mut calls, mut commands) = (Vec::new(), Vec::new());
+    async fn queues_seen(
+        &self,
+        queues: &[QueueName],
+    ) -> Result<Vec<Result<QueueSeen, BrokerError>>, BrokerError> {
+        let mut commands = vec![get(&["TIME"])];
         for queue in queues {
-            let keys = self.keys(queue);
-            calls.push(ScriptCall::new(&scripts::COUNT, &keys, ""));
-            calls.push(self.list_call(queue, TaskState::Ready, 1, ""));
-            calls.push(self.stats_call(queue, StatsUnit::Hour, 0, HOURS - 1));
-            let first = |index| get(&["ZRANGE", &keys.of(index), "0", "0", "WITHSCORES"]);
-            commands.extend(["schedules", "code_schedules"].map(first));
+            commands.extend(commands_of(&self.keys(queue)));
         }
-        let mut answers = self.run_all(calls).await.into_iter();
-        let mut firsts = self.read(commands).await.into_iter();
-        let of_queue = |_| Answers {
-            count: answers.next().expect("an answer for each call"),
-            ready: answers.next().expect("an answer for each call"),
-            stats: answers.next().expect("an answer for each call"),
-            schedules: firsts.next().expect("an answer for each command"),
-            code_schedules: firsts.next().expect("an answer for each command"),
-        };
-        queues.iter().map(of_queue).collect()
+        let mut answers = self.read(commands).await.into_iter();
+        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
+        let mut looks = Vec::with_capacity(queues.len());
+        for queue in queues {
+            let look = Look::read(queue, answers.by_ref().take(COMMANDS));
+            looks.push(of_one_queue(look)?);
+        }
+        let ranked = self.look_closer(queues, &mut looks).await?;
+        let mut seen = Vec::with_capacity(queues.len());
+        for ((queue, look), ranked) in queues.iter().zip(looks).zip(ranked) {
+            seen.push(match look {
+                Ok(look) => of_one_queue(self.queue_seen(queue, look, ranked, now_ms).await)?,
+                Err(problem) => Err(problem),
+            });
+        }
+        Ok(seen)
+    }
+
+    /// Counts what workers hold, and returns the first ranked tasks of each queue: in one write, if
+    /// any queue has workers or ranked tasks.
+    async fn look_closer(
+        &self,
+        queues: &[QueueName],
+        looks: &mut [Result<Look, BrokerError>],
+    ) -> Result<Vec<Vec<TaskId>>, BrokerError> {
+        let mut commands = Vec::new();
+        for (queue, look) in queues.iter().zip(&*looks) {
+            let (Ok(look), keys) = (look, self.keys(queue)) else { continue };
+            commands.extend(look.workers.iter().map(|name| get(&["HLEN", &keys.working(name)])));
+            if look.ranked > 0 {
+                commands.push(get(&["ZRANGE", &keys.of("priority"), "0", LAST_RANKED]));
+            }
+        }
+        let mut answers = self.read(commands).await.into_iter();
+        let mut ranked = vec![Vec::new(); queues.len()];
+        for ((queue, look), ranked) in queues.iter().zip(looks).zip(&mut ranked) {
+            let Ok(found) = look else { continue };
+            let answers: Vec<_> = answers
+                .by_ref()
+                .take(found.workers.len() + usize::from(found.ranked > 0))
+                .collect();
+            match of_one_queue(found.add(queue, answers))? {
+                Ok(ids) => *ranked = ids,
+                Err(problem) => *look = Err(problem),
+            }
+        }
+        Ok(ranked)
     }
 
     async fn queue_seen(
         &self,
         queue: &QueueName,
-        answers: Answers,
+        look: Look,
+        ranked: Vec<TaskId>,
+        now_ms: u64,
     ) -> Result<QueueSeen, BrokerError> {
-        let mut count = answers.count?;
-        let (counts, totals) = (Self::read_states(&mut count)?, Self::read_totals(&mut count)?);
-        let (now_ms, open, finished) = Self::read_stats_page(answers.stats?)?;
-        let own = first_due(answers.schedules?)?;
-        let of_code = self.due_of_code(queue, first_due(answers.code_schedules?)?, now_ms).await?;
+        let first_ready_ms = self.first_ready_ms(queue, &look, ranked).await?;
+        let of_code = self.due_of_code(queue, look.next_of_code, now_ms).await?;
+        let stored = StoredRows { now_ms, open: look.open_rows, finished: look.finished };
         Ok(QueueSeen {
-            first_ready_ms: self.first_ready_ms(queue, &counts, answers.ready?).await?,
-            counts,
-            totals,
-            next_schedule_ms: own.into_iter().chain(of_code).min(),
-            stats: Stats::of(StatsUnit::Hour, HOURS, now_ms, open, &finished),
+            counts: look.counts,
+            totals: look.totals,
+            first_ready_ms,
+            next_schedule_ms: look.next_schedule.into_iter().chain(of_code).min(),
+            stats: Stats::of(StatsUnit::Hour, HOURS, &stored),
             now_ms,
         })
     }
@@ -121,19 +264,19 @@ impl Broker {
     async fn first_ready_ms(
         &self,
         queue: &QueueName,
-        counts: &Counts,
-        ready: Reply,
+        look: &Look,
+        ranked: Vec<TaskId>,
     ) -> Result<Option<u64>, BrokerError> {
-        let mut ready = Self::read_list(queue, ready)?;
-        if ready.rows.is_empty() && counts.ready > 0 {
-            // The first entries belong to tasks that were cancelled.
-            ready = self.list(queue, TaskState::Ready, ROWS_BEHIND, &ready.next).await?;
-        } else if ready.next.starts_with(RANKED) {
-            let first = self.list(queue, TaskState::Ready, 1, FIRST_WITHOUT_PRIORITY).await?;
-            ready = self.list(queue, TaskState::Ready, ROWS_BEHIND, "").await?;
-            ready.rows.extend(first.rows);
+        let mut first = look.first_ready.clone();
+        if look.counts.ready <= look.ranked {
+            // All entries belong to tasks that were cancelled.
+            first = None;
+        } else if look.tombstones > 0 {
+            let after = FIRST_WITHOUT_PRIORITY;
+            let ready = self.list(queue, TaskState::Ready, ROWS_BEHIND, after).await?;
+            first = ready.rows.into_iter().next().map(|row| row.id);
         }
-        Ok(ready.rows.iter().filter_map(|row| created_ms(&row.id)).min())
+        Ok(first.iter().chain(&ranked).filter_map(created_ms).min())
     }
 
     /// Returns when the first schedule of code is due that a worker could tick. One that was
@@ -162,6 +305,31 @@ impl Broker {
     }
 }
 
+impl Look {
+    /// Adds what workers hold. Returns the ranked tasks.
+    fn add(
+        &mut self,
+        queue: &QueueName,
+        answers: Vec<Result<Value, BrokerError>>,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let mut answers = answers.into_iter();
+        for held in answers.by_ref().take(self.workers.len()) {
+            // One field holds the worker's last claim.
+            self.counts.working += size(&held?).saturating_sub(1);
+        }
+        let ranked = answers.next().map_or(Ok(Vec::new()), |found| texts("ZRANGE", found?))?;
+        Ok(ranked.iter().filter_map(|id| id_of_entry(queue, id)).collect())
+    }
+}
+
+/// Keeps a problem that is that of a queue, and returns one that is of all.
+fn of_one_queue<T>(read: Result<T, BrokerError>) -> Result<Result<T, BrokerError>, BrokerError> {
+    match read {
+        Err(problem) if !is_of_one_queue(&problem) => Err(problem),
+        read => Ok(read),
+    }
+}
+
 /// Returns whether a problem is that of a queue, and not of all: Redis has a key that this program
 /// can't read, or a newer program has changed it.
 fn is_of_one_queue(problem: &BrokerError) -> bool {
@@ -173,6 +341,13 @@ fn is_of_one_queue(problem: &BrokerError) -> bool {
 fn first_due(first: Value) -> Result<Option<u64>, BrokerError> {
     let first = texts("ZRANGE", first)?;
     Ok(first.get(1).and_then(|score| score.parse().ok()).map(whole))
+}
+
+/// Reads an entry of the ready list, as `lua/include/ready_entry.lua` describes it.
+fn id_of_entry(queue: &QueueName, entry: &str) -> Option<TaskId> {
+    let is_stamped = entry.len() == ID_BYTES + STAMP_BYTES;
+    let stored = if is_stamped { entry.get(STAMP_BYTES..)? } else { entry };
+    TaskId::from_stored(queue.clone(), stored).ok()
 }
 
 fn created_ms(id: &TaskId) -> Option<u64> {

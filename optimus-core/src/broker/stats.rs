@@ -1,9 +1,11 @@
 //! `tally` and `stats`: the statistics of a queue.
 
-use super::{BATCH_MAX, Broker, BrokerError, Reply, ScriptCall, scripts};
+use super::{
+    BATCH_MAX, Broker, BrokerError, Reply, ScriptCall, inspect::get, reply::plain_list, scripts,
+};
 use crate::{
     id::{QueueName, WorkerId},
-    stats::{Stats, StatsUnit, TaskStats},
+    stats::{Stats, StatsUnit, StoredRows, TaskStats},
 };
 
 impl Broker {
@@ -41,46 +43,85 @@ impl Broker {
         unit: StatsUnit,
         last: u32,
     ) -> Result<Stats, BrokerError> {
-        let last = last.min(unit.kept());
-        let mut skip = 0;
-        let (now_ms, open, mut finished) = self.stats_page(queue, unit, 0, last).await?;
-        while finished.len() == skip + BATCH_MAX && finished.len() < last as usize {
-            skip = finished.len();
-            // A row that was finished meanwhile moves the others, so one may be read twice.
-            let (_, _, mut earlier) = self.stats_page(queue, unit, skip, last).await?;
-            earlier.retain(|row| !finished.contains(row));
-            finished.extend(earlier);
+        let mut found = self.stats_of(std::slice::from_ref(queue), unit, last).await?;
+        Ok(Stats::of(unit, last, &found.pop().expect("one for each queue")))
+    }
+
+    /// Reads what is stored of the last `last` minutes, hours or days of each queue, in one write.
+    /// Finished rows do not change, so plain commands read them, which cost Redis a quarter of a
+    /// script that does. The script reads the open rows, and again the latest finished ones: a row
+    /// may be finished between the commands.
+    pub(crate) async fn stats_of(
+        &self,
+        queues: &[QueueName],
+        unit: StatsUnit,
+        last: u32,
+    ) -> Result<Vec<StoredRows>, BrokerError> {
+        let pages = pages_of(last.min(unit.kept()) as usize);
+        let mut commands = Vec::new();
+        for queue in queues {
+            let key = self.keys(queue).of(unit.key());
+            let page = |(from, to): &(String, String)| get(&["LRANGE", &key, from, to]);
+            commands.extend(pages.iter().map(page));
         }
-        Ok(Stats::of(unit, last, now_ms, open, &finished))
+        let mut finished = self.read(commands).await.into_iter();
+        let call =
+            |queue: &QueueName| self.call(&scripts::STATS, queue, "").arg(unit.key()).arg(LATEST);
+        let mut found = Vec::with_capacity(queues.len());
+        for open in self.run_all(queues.iter().map(call).collect()).await {
+            let mut rows = Vec::new();
+            for page in finished.by_ref().take(pages.len()) {
+                rows.extend(plain_list("LRANGE", page?)?.into_iter().map(text_of));
+            }
+            found.push(read_stats(open?, rows)?);
+        }
+        Ok(found)
     }
+}
 
-    async fn stats_page(
-        &self,
-        queue: &QueueName,
-        unit: StatsUnit,
-        skip: usize,
-        last: u32,
-    ) -> Result<(u64, [String; 3], Vec<String>), BrokerError> {
-        Self::read_stats_page(self.run_read(self.stats_call(queue, unit, skip, last)).await?)
+/// How many of the latest finished rows are read with the open ones.
+const LATEST: usize = 2;
+
+/// Returns the places of the last `last` rows of a list, in ranges of at most
+/// [`BATCH_MAX`](super::BATCH_MAX), the oldest first.
+fn pages_of(last: usize) -> Vec<(String, String)> {
+    let mut pages = Vec::new();
+    let mut left = last;
+    while left > 0 {
+        let count = (left - 1) % BATCH_MAX + 1;
+        pages.push((format!("-{left}"), format!("-{}", left - count + 1)));
+        left -= count;
     }
+    pages
+}
 
-    /// Returns the call that reads a page of finished rows, and the open ones.
-    pub(super) fn stats_call(
-        &self,
-        queue: &QueueName,
-        unit: StatsUnit,
-        skip: usize,
-        last: u32,
-    ) -> ScriptCall {
-        let limit = (last as usize).saturating_sub(skip).min(BATCH_MAX);
-        self.call(&scripts::STATS, queue, "").arg(unit.key()).arg(skip).arg(limit.max(1))
+fn text_of(row: Vec<u8>) -> String {
+    // A row that is not text was not written by a worker, and counts as nothing.
+    String::from_utf8(row).unwrap_or_default()
+}
+
+fn read_stats(mut open: Reply, mut finished: Vec<String>) -> Result<StoredRows, BrokerError> {
+    let now_ms = open.number()?;
+    let rows = [open.text()?, open.text()?, open.text()?];
+    for row in open.rest()? {
+        let latest = finished.len().saturating_sub(LATEST);
+        if !finished[latest..].contains(&row) {
+            finished.push(row);
+        }
     }
+    Ok(StoredRows { now_ms, open: rows, finished })
+}
 
-    pub(super) fn read_stats_page(
-        mut reply: Reply,
-    ) -> Result<(u64, [String; 3], Vec<String>), BrokerError> {
-        let now_ms = reply.number()?;
-        let open = [reply.text()?, reply.text()?, reply.text()?];
-        Ok((now_ms, open, reply.rest()?))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_each_row_once() {
+        let pages = |last| pages_of(last).into_iter().map(|(from, to)| format!("{from}..{to}"));
+        assert_eq!(pages(1).collect::<Vec<_>>(), ["-1..-1"]);
+        assert_eq!(pages(128).collect::<Vec<_>>(), ["-128..-1"]);
+        assert_eq!(pages(180).collect::<Vec<_>>(), ["-180..-129", "-128..-1"]);
+        assert_eq!(pages(336).collect::<Vec<_>>(), ["-336..-257", "-256..-129", "-128..-1"]);
     }
 }

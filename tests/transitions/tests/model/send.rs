@@ -231,6 +231,16 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let workers = broker.workers(queue).await?.into_iter();
     let workers = workers.map(|w| (w.id, (w.lease_until_ms, w.running.into_iter().collect())));
     let (counts, totals) = (broker.counts(queue).await?, broker.totals(queue).await?);
+    let seen = broker.overview(std::slice::from_ref(queue)).await?.remove(0)?;
+    assert_eq!((&seen.counts, &seen.totals), (&counts, &totals), "what the overview shows");
+    let ready: Vec<_> = pages[TaskState::Ready.as_str()].iter().map(TaskId::created).collect();
+    if ready.iter().all(Option::is_some) {
+        assert_eq!(seen.first_ready_ms.is_some(), !ready.is_empty(), "a first task is ready");
+    }
+    if let Some(first) = seen.first_ready_ms {
+        let mut ready = ready.iter().flatten().map(|at| at.timestamp_millis());
+        assert!(ready.any(|at| u64::try_from(at) == Ok(first)), "it is the time of a ready task");
+    }
     Ok(Answer::Seen(Seen { counts, totals, pages, workers: workers.collect() }))
 }
 
