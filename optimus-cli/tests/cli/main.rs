@@ -5,6 +5,7 @@ mod acts;
 mod deep;
 mod deep_busy;
 mod dev;
+mod doctor;
 mod exits;
 mod exporter;
 mod hostile;
