@@ -9,7 +9,7 @@ use crate::{
     broker::{Broker, BrokerError, HeldBack, LanePlace, NextRun, RunWait},
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
-    explain_workers::{Crew, knows, of_crews},
+    explain_workers::{LiveWorker, knows, of_workers},
     explanation::{Explanation, Obstacle},
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
@@ -24,8 +24,8 @@ use crate::{
 /// At most this many prerequisites, lanes, limits and limits of lanes of a queue are shown.
 const SHOWN_MAX: usize = 4;
 
-/// The prerequisites of at most this many tasks of a queue are read. Those that must be requeued are
-/// shown first.
+/// The prerequisites of at most this many tasks of a queue are read. Those that must be requeued
+/// are shown first.
 const UNMET_MAX: usize = 16;
 
 /// The obstacles of a queue, and the names of its first ready tasks.
@@ -76,14 +76,14 @@ impl Inspector {
         let key = lane.map(|lane| &*lane.key);
         let (broker, queue) = (&self.broker, id.queue());
         // The reads do not depend on each other, so they share the connection.
-        let (newer, unmet, now_ms, place, run, limits, workers, (ahead, or_more), member) = try_join!(
+        let (newer, unmet, now_ms, place, run, limits, workers, before, member) = try_join!(
             broker.newer(queue),
             unmet(broker, id, after),
             broker.now_ms(),
             place_in_lane(broker, id, key),
             run_of(broker, id, record.as_ref(), found.tries),
             shut_gates(broker, queue, gates_of(record.as_ref(), key)),
-            self.crews(queue),
+            self.live_workers(queue),
             place_in_queue(broker, id, found.state),
             self.member_place(record.as_ref()),
         )?;
@@ -109,8 +109,8 @@ impl Inspector {
         }
         obstacles.extend(limits.into_iter().map(Obstacle::Limit));
         let task = record.as_ref().map(|record| &*record.task);
-        obstacles.extend(of_crews(&workers, task));
-        if ahead > 0 {
+        obstacles.extend(of_workers(&workers, task));
+        if let (ahead @ 1.., or_more) = before {
             obstacles.push(Obstacle::Behind { ahead, or_more });
         }
         Ok(Explanation::of(obstacles).at(member))
@@ -125,7 +125,7 @@ impl Inspector {
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if no queue can have this name.
     pub async fn explain_queue(&self, queue: impl AsRef<str>) -> Result<Explanation, Error> {
         let queue = &QueueName::new(queue)?;
-        let (found, workers) = try_join!(self.of_queue(queue), self.crews(queue))?;
+        let (found, workers) = try_join!(self.of_queue(queue), self.live_workers(queue))?;
         let Some((mut obstacles, tasks)) = found else {
             let known = if workers.is_empty() {
                 Obstacle::UnknownQueue
@@ -134,7 +134,7 @@ impl Inspector {
             };
             return Ok(Explanation::of_queue(vec![known]));
         };
-        obstacles.extend(of_crews(&workers, None));
+        obstacles.extend(of_workers(&workers, None));
         obstacles.extend(unknown(&workers, tasks));
         Ok(Explanation::of_queue(obstacles))
     }
@@ -150,14 +150,14 @@ impl Inspector {
         worker: &WorkerId,
     ) -> Result<Explanation, Error> {
         let queue = &QueueName::new(queue)?;
-        let (crew, found) = try_join!(self.crew(queue, worker), self.of_queue(queue))?;
-        let Some(crew) = crew else {
+        let (worker, found) = try_join!(self.live_worker(queue, worker), self.of_queue(queue))?;
+        let Some(worker) = worker else {
             return Ok(Explanation::of(vec![Obstacle::NotRegistered]));
         };
-        let workers = [crew];
+        let workers = [worker];
         let nothing = || (vec![Obstacle::NothingReady { blocked: 0 }], Vec::new());
         let (mut obstacles, tasks) = found.unwrap_or_else(nothing);
-        obstacles.extend(of_crews(&workers, None));
+        obstacles.extend(of_workers(&workers, None));
         obstacles.extend(unknown(&workers, tasks));
         Ok(Explanation::of_queue(obstacles))
     }
@@ -240,7 +240,7 @@ impl Inspector {
 }
 
 /// Returns the first of these tasks that no worker knows, if there are workers.
-fn unknown(workers: &[Crew], tasks: Vec<String>) -> Option<Obstacle> {
+fn unknown(workers: &[LiveWorker], tasks: Vec<String>) -> Option<Obstacle> {
     let is_unknown = |task: &String| !workers.is_empty() && !knows(workers, task);
     tasks.into_iter().find(is_unknown).map(|task| Obstacle::UnknownTask { task })
 }

@@ -17,7 +17,7 @@ const PROCESSES_MAX: usize = 100;
 
 /// A worker of a queue whose lease is not over.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct LiveWorker {
     id: WorkerId,
     description: WorkerDescription,
     /// How many tasks of the queue it runs.
@@ -28,37 +28,40 @@ pub(crate) struct Crew {
 
 impl Inspector {
     /// Reads the workers that serve a queue.
-    pub(crate) async fn crews(&self, queue: &QueueName) -> Result<Vec<Crew>, BrokerError> {
+    pub(crate) async fn live_workers(
+        &self,
+        queue: &QueueName,
+    ) -> Result<Vec<LiveWorker>, BrokerError> {
         let loads = self.broker.worker_loads(queue).await?;
-        self.crews_of(loads).await
+        self.live_of(loads).await
     }
 
     /// Reads one worker; `None` if it is not registered in the queue, or its lease is over.
-    pub(crate) async fn crew(
+    pub(crate) async fn live_worker(
         &self,
         queue: &QueueName,
         worker: &WorkerId,
-    ) -> Result<Option<Crew>, BrokerError> {
+    ) -> Result<Option<LiveWorker>, BrokerError> {
         let load = self.broker.worker_load(queue, worker).await?;
-        Ok(self.crews_of(load.into_iter().collect()).await?.pop())
+        Ok(self.live_of(load.into_iter().collect()).await?.pop())
     }
 
-    async fn crews_of(&self, loads: Vec<WorkerLoad>) -> Result<Vec<Crew>, BrokerError> {
+    async fn live_of(&self, loads: Vec<WorkerLoad>) -> Result<Vec<LiveWorker>, BrokerError> {
         if loads.is_empty() {
             return Ok(Vec::new());
         }
         let now_ms = self.broker.now_ms().await?;
         let live = loads.into_iter().filter(|load| load.lease_until_ms > now_ms);
-        let mut crews: Vec<Crew> = live.map(Crew::of).collect();
-        allow(&self.broker, &mut crews).await?;
-        Ok(crews)
+        let mut workers: Vec<LiveWorker> = live.map(LiveWorker::of).collect();
+        allow(&self.broker, &mut workers).await?;
+        Ok(workers)
     }
 }
 
 /// Reads how many slots the processes of these workers may use.
-async fn allow(broker: &Broker, crews: &mut [Crew]) -> Result<(), BrokerError> {
+async fn allow(broker: &Broker, workers: &mut [LiveWorker]) -> Result<(), BrokerError> {
     let fleet = Broker::fleet();
-    let ids: Vec<&str> = crews.iter().map(|crew| crew.id.as_str()).collect();
+    let ids: Vec<&str> = workers.iter().map(|worker| worker.id.as_str()).collect();
     let found = broker.processes_of(&fleet, &ids).await?;
     // A worker that has lost a lease has another id than its process.
     let others = if found.iter().any(Option::is_none) {
@@ -66,10 +69,10 @@ async fn allow(broker: &Broker, crews: &mut [Crew]) -> Result<(), BrokerError> {
     } else {
         Vec::new()
     };
-    for (crew, found) in crews.iter_mut().zip(&found) {
+    for (worker, found) in workers.iter_mut().zip(&found) {
         let process = found.as_ref().or_else(|| {
             let same = |about: ProcessAbout| {
-                let own = &crew.description;
+                let own = &worker.description;
                 (about.pid, about.started) == (own.pid, own.started) && about.host == own.host
             };
             let about = |text: &str| serde_json::from_str(text).unwrap_or_default();
@@ -78,13 +81,13 @@ async fn allow(broker: &Broker, crews: &mut [Crew]) -> Result<(), BrokerError> {
         let doing = process.and_then(|seen| serde_json::from_str::<ProcessDoing>(&seen.doing).ok());
         if let Some(doing) = doing {
             // An operator may ask for more than there are.
-            crew.slots = crew.slots.min(doing.slots as u64);
+            worker.slots = worker.slots.min(doing.slots as u64);
         }
     }
     Ok(())
 }
 
-impl Crew {
+impl LiveWorker {
     fn of(load: WorkerLoad) -> Self {
         let description: WorkerDescription =
             serde_json::from_str(&load.description).unwrap_or_default();
@@ -102,27 +105,30 @@ impl Crew {
 }
 
 /// Returns whether a worker knows the task of this name.
-pub(crate) fn knows(crews: &[Crew], task: &str) -> bool {
-    crews.iter().any(|crew| crew.knows(task))
+pub(crate) fn knows(workers: &[LiveWorker], task: &str) -> bool {
+    workers.iter().any(|worker| worker.knows(task))
 }
 
 /// What the workers mean for a task of this name, or for any task.
-pub(crate) fn of_crews(crews: &[Crew], task: Option<&str>) -> Vec<Obstacle> {
-    if crews.is_empty() {
+pub(crate) fn of_workers(workers: &[LiveWorker], task: Option<&str>) -> Vec<Obstacle> {
+    if workers.is_empty() {
         return vec![Obstacle::NoWorker];
     }
-    let fits = |crew: &&Crew| task.is_none_or(|task| crew.knows(task));
-    let fitting: Vec<&Crew> = crews.iter().filter(fits).collect();
+    let fits = |worker: &&LiveWorker| task.is_none_or(|task| worker.knows(task));
+    let fitting: Vec<&LiveWorker> = workers.iter().filter(fits).collect();
     if let (true, Some(task)) = (fitting.is_empty(), task) {
         return vec![Obstacle::UnknownTask { task: task.to_owned() }];
     }
-    let slots = fitting.iter().map(|crew| crew.slots).sum();
-    let working = fitting.iter().map(|crew| crew.working).sum();
+    let slots = fitting.iter().map(|worker| worker.slots).sum();
+    let working = fitting.iter().map(|worker| worker.working).sum();
     if working < slots {
         return Vec::new();
     }
-    let fewer: Vec<WorkerId> =
-        fitting.iter().filter(|crew| crew.has_fewer()).map(|crew| crew.id.clone()).collect();
+    let fewer: Vec<WorkerId> = fitting
+        .iter()
+        .filter(|worker| worker.has_fewer())
+        .map(|worker| worker.id.clone())
+        .collect();
     let mut obstacles = Vec::new();
     if !fewer.is_empty() {
         obstacles.push(Obstacle::FewerSlots {

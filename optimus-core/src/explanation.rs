@@ -15,7 +15,7 @@ use crate::{
     obstacle_text::{
         REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, fewer_slots_text,
         holders_text, limit_text, more_lanes_text, more_limits_text, newer_text, next_run_text,
-        next_start, other_tasks, prerequisite_text, prerequisites_text, ready_tasks, run_text,
+        next_start, origin_text, prerequisite_text, prerequisites_text, ready_tasks, run_text,
         tasks, time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
@@ -310,13 +310,8 @@ impl fmt::Display for Obstacle {
                 write!(f, "it waits until {}", prerequisite_text(found))
             }
             Self::Cycle { path } => cycle_text(path, f),
-            Self::Origin { from, through: 1, prerequisite } => {
-                write!(f, "{from} waits until {}", prerequisite_text(prerequisite))
-            }
             Self::Origin { from, through, prerequisite } => {
-                let text = prerequisite_text(prerequisite);
-                let others = other_tasks(u64::from(through - 1));
-                write!(f, "{from} waits, through {others}, until {text}")
+                origin_text(from, *through, prerequisite, f)
             }
             Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
             Self::LostMember(lost) => lost.fmt(f),

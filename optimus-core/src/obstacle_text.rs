@@ -5,6 +5,7 @@ use std::{fmt, num::NonZeroU16};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
+    after::Prerequisite,
     id::{TaskId, WorkerId},
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
@@ -138,6 +139,23 @@ pub(crate) fn prerequisite_text(found: &PrerequisiteDetails) -> String {
         state => format!("which is {state}"),
     };
     format!("{prerequisite} has succeeded, {state}")
+}
+
+/// Prints what a prerequisite waits for, through how many tasks.
+pub(crate) fn origin_text(
+    from: &Prerequisite,
+    through: u32,
+    found: &PrerequisiteDetails,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let text = prerequisite_text(found);
+    match through {
+        0 | 1 => write!(f, "{from} waits until {text}"),
+        _ => {
+            let others = other_tasks(u64::from(through - 1));
+            write!(f, "{from} waits, through {others}, until {text}")
+        }
+    }
 }
 
 /// Prints how many tasks wait for prerequisites, and for which.

@@ -20,8 +20,7 @@ pub(crate) async fn check(
         let (mut findings, mut after) = (Vec::new(), None);
         loop {
             let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
-            let is_unserved = unserved.contains(&queue);
-            let late = |row: &ScheduleDetails| overdue(&queue, row, is_unserved, now);
+            let late = |row: &ScheduleDetails| overdue(&queue, row, unserved, now);
             findings.extend(page.rows.iter().filter_map(late));
             findings.extend(page.rows.iter().filter_map(|row| paused(&queue, row)));
             after = page.next;
@@ -50,12 +49,12 @@ fn paused(queue: &QueueName, row: &ScheduleDetails) -> Option<Finding> {
 fn overdue(
     queue: &QueueName,
     row: &ScheduleDetails,
-    is_unserved: bool,
+    unserved: &BTreeSet<&QueueName>,
     now: DateTime<Utc>,
 ) -> Option<Finding> {
     let (name, next) = (&row.name, row.next?);
     let late = text::duration(text::since(next, now));
-    if is_unserved && row.is_overdue() {
+    if row.is_overdue() && unserved.contains(queue) {
         let text = format!(
             "schedule {name} of queue {queue} is {late} overdue: no worker serves the queue"
         );

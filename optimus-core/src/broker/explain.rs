@@ -21,7 +21,7 @@ const HOLDERS_MAX: &str = "4";
 /// At most this many workers are read.
 const WORKERS_MAX: usize = 100;
 
-/// The highest `needs` of a queue that the scripts of this release know, as `script_version` has it.
+/// The highest `needs` of a queue that the scripts of this release know: `script_version` has it.
 const NEEDS_KNOWN: u64 = 7;
 
 /// The place of a task in its lane.
