@@ -73,8 +73,8 @@ impl QueueOverview {
 impl Inspector {
     /// Reads what operators watch of these queues: 15 commands a queue and one for each worker of a
     /// queue, 50 queues in a write. The numbers of one queue are of almost the same moment: a task
-    /// that moves meanwhile may count twice; [`counts`](Self::counts) has one moment. A queue that can't be read has a
-    /// [`problem`](QueueOverview::problem), and the others are read.
+    /// that moves meanwhile may count twice; [`counts`](Self::counts) has one moment. A queue that
+    /// can't be read has a [`problem`](QueueOverview::problem), and the others are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
