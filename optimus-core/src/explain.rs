@@ -6,12 +6,14 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, HeldBack, LanePlace, NextRun, RunWait, WorkerLoad},
+    broker::{Broker, BrokerError, HeldBack, LanePlace, NextRun, RunWait},
     explain_cycle::cycle_of,
+    explain_group::{Hop, must_be_requeued},
+    explain_workers::{LiveWorker, knows, of_workers},
     explanation::{Explanation, Obstacle},
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
-    inspect::{Inspector, PrerequisiteDetails, WorkerDescription, read_error},
+    inspect::{Inspector, PrerequisiteDetails, read_error},
     lane::Lane,
     limit::{Limit, LimitDetails},
     platform::instant,
@@ -21,6 +23,10 @@ use crate::{
 
 /// At most this many prerequisites, lanes, limits and limits of lanes of a queue are shown.
 const SHOWN_MAX: usize = 4;
+
+/// The prerequisites of at most this many tasks of a queue are read. Those that must be requeued
+/// are shown first.
+const UNMET_MAX: usize = 16;
 
 /// The obstacles of a queue, and the names of its first ready tasks.
 type Found = (Vec<Obstacle>, Vec<String>);
@@ -70,13 +76,14 @@ impl Inspector {
         let key = lane.map(|lane| &*lane.key);
         let (broker, queue) = (&self.broker, id.queue());
         // The reads do not depend on each other, so they share the connection.
-        let (unmet, now_ms, place, run, limits, workers, (ahead, or_more), member) = try_join!(
+        let (newer, unmet, now_ms, place, run, limits, workers, before, member) = try_join!(
+            broker.newer(queue),
             unmet(broker, id, after),
             broker.now_ms(),
             place_in_lane(broker, id, key),
             run_of(broker, id, record.as_ref(), found.tries),
             shut_gates(broker, queue, gates_of(record.as_ref(), key)),
-            broker.worker_loads(queue),
+            self.live_workers(queue),
             place_in_queue(broker, id, found.state),
             self.member_place(record.as_ref()),
         )?;
@@ -89,6 +96,7 @@ impl Inspector {
             }
             None => self.of_prerequisites(unmet).await?,
         };
+        obstacles.extend(newer.map(|needs| Obstacle::NewerQueue { needs }));
         // A task that is due keeps its state until the next claim.
         let at_ms = found.at_ms.filter(|at| *at > now_ms);
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));
@@ -102,7 +110,7 @@ impl Inspector {
         obstacles.extend(limits.into_iter().map(Obstacle::Limit));
         let task = record.as_ref().map(|record| &*record.task);
         obstacles.extend(of_workers(&workers, task));
-        if ahead > 0 {
+        if let (ahead @ 1.., or_more) = before {
             obstacles.push(Obstacle::Behind { ahead, or_more });
         }
         Ok(Explanation::of(obstacles).at(member))
@@ -117,7 +125,7 @@ impl Inspector {
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if no queue can have this name.
     pub async fn explain_queue(&self, queue: impl AsRef<str>) -> Result<Explanation, Error> {
         let queue = &QueueName::new(queue)?;
-        let (found, workers) = try_join!(self.of_queue(queue), self.broker.worker_loads(queue))?;
+        let (found, workers) = try_join!(self.of_queue(queue), self.live_workers(queue))?;
         let Some((mut obstacles, tasks)) = found else {
             let known = if workers.is_empty() {
                 Obstacle::UnknownQueue
@@ -127,10 +135,7 @@ impl Inspector {
             return Ok(Explanation::of_queue(vec![known]));
         };
         obstacles.extend(of_workers(&workers, None));
-        if !workers.is_empty() && !tasks.is_empty() {
-            let unknown = tasks.into_iter().find(|task| !knows(&workers, task));
-            obstacles.extend(unknown.map(|task| Obstacle::UnknownTask { task }));
-        }
+        obstacles.extend(unknown(&workers, tasks));
         Ok(Explanation::of_queue(obstacles))
     }
 
@@ -145,17 +150,15 @@ impl Inspector {
         worker: &WorkerId,
     ) -> Result<Explanation, Error> {
         let queue = &QueueName::new(queue)?;
-        let (load, found) =
-            try_join!(self.broker.worker_load(queue, worker), self.of_queue(queue))?;
-        let Some(load) = load else {
+        let (worker, found) = try_join!(self.live_worker(queue, worker), self.of_queue(queue))?;
+        let Some(worker) = worker else {
             return Ok(Explanation::of(vec![Obstacle::NotRegistered]));
         };
-        let workers = [load];
+        let workers = [worker];
         let nothing = || (vec![Obstacle::NothingReady { blocked: 0 }], Vec::new());
         let (mut obstacles, tasks) = found.unwrap_or_else(nothing);
         obstacles.extend(of_workers(&workers, None));
-        let unknown = tasks.into_iter().find(|task| !knows(&workers, task));
-        obstacles.extend(unknown.map(|task| Obstacle::UnknownTask { task }));
+        obstacles.extend(unknown(&workers, tasks));
         Ok(Explanation::of_queue(obstacles))
     }
 
@@ -175,6 +178,7 @@ impl Inspector {
         if !load.is_used && obstacles.is_empty() {
             return Ok(None);
         }
+        obstacles.extend(load.newer.map(|needs| Obstacle::NewerQueue { needs }));
         // Tasks that are due become ready at the next claim.
         let run_is_due = run.as_ref().is_some_and(|run| run.due_ms <= now_ms);
         let is_due = run_is_due || load.next_due_ms.is_some_and(|at| at <= now_ms);
@@ -183,7 +187,13 @@ impl Inspector {
         }
         if load.unmet > 0 {
             let unmet = self.unmet_of(queue).await?;
+            let origin = self.origin(&unmet).await?.filter(|hop| hop.through > 0);
             obstacles.push(Obstacle::Prerequisites { waiting: load.unmet, unmet });
+            obstacles.extend(origin.map(|Hop { through, from, found }| Obstacle::Origin {
+                from,
+                through,
+                prerequisite: found,
+            }));
         }
         let HeldBack { names, lanes: of_lanes, others, or_more } = held_back;
         // A name or a limit holds back the tasks of many lanes.
@@ -212,17 +222,27 @@ impl Inspector {
 
     /// What some tasks of a queue wait for.
     async fn unmet_of(&self, queue: &QueueName) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
-        let mut all: Vec<PrerequisiteDetails> = Vec::new();
-        for (id, record) in self.broker.some_unmet(queue, SHOWN_MAX).await? {
+        let some = self.broker.some_unmet(queue, UNMET_MAX).await?;
+        let reads = some.into_iter().map(|(id, record)| async move {
             let after = TaskRecord::decode(record).ok().and_then(|record| record.after);
-            for found in unmet(&self.broker, &id, after.as_ref()).await? {
-                if all.len() < SHOWN_MAX && !all.contains(&found) {
-                    all.push(found);
-                }
+            unmet(&self.broker, &id, after.as_ref()).await
+        });
+        let mut all: Vec<PrerequisiteDetails> = Vec::new();
+        for found in try_join_all(reads).await?.into_iter().flatten() {
+            if !all.contains(&found) {
+                all.push(found);
             }
         }
+        all.sort_by_key(|found| !must_be_requeued(found));
+        all.truncate(SHOWN_MAX);
         Ok(all)
     }
+}
+
+/// Returns the first of these tasks that no worker knows, if there are workers.
+fn unknown(workers: &[LiveWorker], tasks: Vec<String>) -> Option<Obstacle> {
+    let is_unknown = |task: &String| !workers.is_empty() && !knows(workers, task);
+    tasks.into_iter().find(is_unknown).map(|task| Obstacle::UnknownTask { task })
 }
 
 async fn unmet(
@@ -301,28 +321,4 @@ fn is_shut(gate: &LimitDetails) -> bool {
         || gate.tokens == Some(0)
         || gate.limit.max_working_limit().is_some_and(is_full)
         || gate.waiting > 0
-}
-
-fn described(worker: &WorkerLoad) -> WorkerDescription {
-    serde_json::from_str(&worker.description).unwrap_or_default()
-}
-
-fn knows(workers: &[WorkerLoad], task: &str) -> bool {
-    workers.iter().any(|worker| described(worker).tasks.iter().any(|known| known == task))
-}
-
-/// What the workers mean for a task of this name, or for any task.
-fn of_workers(workers: &[WorkerLoad], task: Option<&str>) -> Option<Obstacle> {
-    if workers.is_empty() {
-        return Some(Obstacle::NoWorker);
-    }
-    let fits =
-        |worker: &&WorkerLoad| task.is_none_or(|task| knows(std::slice::from_ref(*worker), task));
-    let fitting: Vec<&WorkerLoad> = workers.iter().filter(fits).collect();
-    if let (true, Some(task)) = (fitting.is_empty(), task) {
-        return Some(Obstacle::UnknownTask { task: task.to_owned() });
-    }
-    let slots = fitting.iter().map(|worker| described(worker).concurrency as u64).sum();
-    let working = fitting.iter().map(|worker| worker.working).sum();
-    (working >= slots).then_some(Obstacle::Busy { slots, working })
 }

@@ -1,6 +1,6 @@
 //! Finds out what a group waits for, and at which task a chain of prerequisites waits.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use crate::{
     after::Prerequisite,
@@ -14,8 +14,8 @@ use crate::{
     state::TaskState,
 };
 
-/// How many prerequisites of prerequisites are followed.
-const HOPS_MAX: u32 = 16;
+/// How many tasks are read to find where a chain of prerequisites waits.
+const TASKS_MAX: usize = 32;
 
 /// How many members are read to find one that has failed. The others were requeued since.
 const LOST_MAX: usize = 64;
@@ -31,12 +31,9 @@ impl Inspector {
             return Ok(obstacles);
         }
         obstacles.extend(self.lost_member(id, &progress).await?.map(Obstacle::LostMember));
-        // All members of a group wait for the same step before it.
-        if progress.done == 0 {
-            let firsts = progress.queues.iter().map(|queue| Member::id(id, queue, 0));
-            for first in firsts {
-                obstacles.extend(self.waits_for(&first).await?);
-            }
+        for first in first_members(id, &progress) {
+            let unmet = self.unmet_of_task(&first).await?;
+            obstacles.extend(self.of_prerequisites(unmet).await?);
         }
         Ok(obstacles)
     }
@@ -64,50 +61,101 @@ impl Inspector {
     }
 
     /// Returns the obstacles that the unmet prerequisites of a task are: each of them, and where
-    /// the first one waits.
+    /// they wait.
     pub(crate) async fn of_prerequisites(
         &self,
         unmet: Vec<PrerequisiteDetails>,
     ) -> Result<Vec<Obstacle>, BrokerError> {
-        let (mut through, mut next) = (0, most_telling(&unmet).cloned());
+        let origin = self.origin(&unmet).await?;
         let mut obstacles: Vec<Obstacle> = unmet.into_iter().map(Obstacle::Prerequisite).collect();
-        let (mut last, mut seen) = (next.clone(), BTreeSet::new());
-        while through < HOPS_MAX
-            && let Some(found) = next.take_if(|found| found.state == TaskState::Blocked)
-            && let Some(id) = self.task_of(&found.prerequisite).await?
-            // Tasks that wait for each other are followed once.
-            && seen.insert(id.clone())
-        {
-            next = most_telling(&self.unmet_of_task(&id).await?).cloned();
-            if next.is_some() {
-                last.clone_from(&next);
-                through += 1;
-            }
+        let Some(Hop { through, from, found }) = origin else { return Ok(obstacles) };
+        if through > 0 {
+            let prerequisite = found.clone();
+            obstacles.push(Obstacle::Origin { from, through, prerequisite });
         }
-        let Some(last) = last else { return Ok(obstacles) };
-        if let (Prerequisite::Task(group), Some(progress)) = (&last.prerequisite, &last.group) {
+        if let (Prerequisite::Task(group), Some(progress)) = (&found.prerequisite, &found.group) {
             let member = self.lost_member(group, progress).await?;
-            if through > 0 {
-                obstacles.push(Obstacle::Origin { through, prerequisite: last.clone() });
-            }
             obstacles.extend(member.map(Obstacle::LostMember));
-        } else if through > 0 {
-            obstacles.push(Obstacle::Origin { through, prerequisite: last });
         }
         Ok(obstacles)
     }
 
-    /// Returns what a task waits for, as obstacles.
-    async fn waits_for(&self, id: &TaskId) -> Result<Vec<Obstacle>, BrokerError> {
-        let unmet = self.unmet_of_task(id).await?;
-        Box::pin(self.of_prerequisites(unmet)).await
+    /// Finds what tasks with these prerequisites wait for in the end: the first one that must be
+    /// requeued, or else the end of the first way.
+    pub(crate) async fn origin(
+        &self,
+        unmet: &[PrerequisiteDetails],
+    ) -> Result<Option<Hop>, BrokerError> {
+        let firsts = unmet.iter().map(|found| (0, found.prerequisite.clone(), found.clone()));
+        let mut hops: Vec<Hop> = firsts.map(Hop::of).collect();
+        hops.sort_by_key(|hop| Reverse(telling(&hop.found)));
+        let (mut end, mut seen) = (None, BTreeSet::new());
+        while let Some(hop) = hops.pop() {
+            if must_be_requeued(&hop.found) {
+                return Ok(Some(hop));
+            }
+            let mut next = self.waits_behind(&hop.found, &mut seen).await?;
+            if next.is_empty() {
+                end.get_or_insert(hop);
+                continue;
+            }
+            next.sort_by_key(|found| Reverse(telling(found)));
+            let next = next.into_iter().map(|found| (hop.through + 1, hop.from.clone(), found));
+            hops.extend(next.map(Hop::of));
+        }
+        Ok(end)
+    }
+
+    /// Returns what a prerequisite waits for itself: a task, or the members of a group.
+    async fn waits_behind(
+        &self,
+        found: &PrerequisiteDetails,
+        seen: &mut BTreeSet<TaskId>,
+    ) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
+        let ids: Vec<TaskId> = match (&found.prerequisite, &found.group) {
+            (Prerequisite::Task(group), Some(progress)) => first_members(group, progress).collect(),
+            (named, None) if found.state == TaskState::Blocked => {
+                self.task_of(named).await?.into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        for id in ids {
+            // Tasks that wait for each other are followed once.
+            if seen.len() < TASKS_MAX && seen.insert(id.clone()) {
+                let unmet = self.unmet_of_task(&id).await?;
+                if !unmet.is_empty() {
+                    return Ok(unmet);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns what the members of a group wait for or have waited for; empty if that is not known
+    /// any more.
+    pub(crate) async fn before_members(
+        &self,
+        group: &TaskId,
+    ) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
+        let Some(progress) = self.broker.group(group).await? else { return Ok(Vec::new()) };
+        for id in first_members(group, &progress) {
+            let found = self.prerequisites_of(&id).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     }
 
     async fn unmet_of_task(&self, id: &TaskId) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
+        let found = self.prerequisites_of(id).await?.into_iter();
+        Ok(found.filter(|found| !found.is_met).collect())
+    }
+
+    async fn prerequisites_of(&self, id: &TaskId) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
         let record = TaskRecord::decode(self.broker.inspect(id).await?.record).ok();
         let Some(after) = record.and_then(|record| record.after) else { return Ok(Vec::new()) };
-        let found = self.broker.prerequisites(id, &after).await?.into_iter();
-        Ok(found.filter(|found| !found.is_met).collect())
+        self.broker.prerequisites(id, &after).await
     }
 
     async fn task_of(&self, named: &Prerequisite) -> Result<Option<TaskId>, BrokerError> {
@@ -131,13 +179,46 @@ impl Inspector {
     }
 }
 
-/// Returns the most useful prerequisite: one that must be requeued, or else one that waits.
-fn most_telling(unmet: &[PrerequisiteDetails]) -> Option<&PrerequisiteDetails> {
-    unmet.iter().min_by_key(|found| match (found.state, &found.group) {
+/// A prerequisite on a way through tasks that wait.
+#[derive(Debug)]
+pub(crate) struct Hop {
+    /// How many tasks, or members of groups, wait between it and the first one of the way.
+    pub(crate) through: u32,
+    /// The first one of the way.
+    pub(crate) from: Prerequisite,
+    pub(crate) found: PrerequisiteDetails,
+}
+
+impl Hop {
+    fn of((through, from, found): (u32, Prerequisite, PrerequisiteDetails)) -> Self {
+        Self { through, from, found }
+    }
+}
+
+/// The ids that the first member of a group may have. All members of a group wait for the same step
+/// before it, so there is none once a member has ended.
+fn first_members<'a>(
+    group: &'a TaskId,
+    progress: &'a GroupProgress,
+) -> impl Iterator<Item = TaskId> + 'a {
+    let waits = progress.ended.is_none() && progress.done == 0;
+    let queues = progress.queues.iter().filter(move |_| waits);
+    queues.map(|queue| Member::id(group, queue, 0))
+}
+
+/// Returns how useful a prerequisite is to know: 0 is one that must be requeued, then those that
+/// wait.
+fn telling(found: &PrerequisiteDetails) -> u8 {
+    match (found.state, &found.group) {
         (TaskState::Dead | TaskState::Cancelled, _) => 0,
         (_, Some(group)) if group.lost > 0 => 1,
         (TaskState::Blocked, _) => 2,
         (_, Some(_)) => 3,
         _ => 4,
-    })
+    }
+}
+
+/// Returns whether it waits until somebody requeues it.
+pub(crate) fn must_be_requeued(found: &PrerequisiteDetails) -> bool {
+    telling(found) <= 1
 }

@@ -5,6 +5,7 @@ use std::{fmt, num::NonZeroU16};
 use chrono::{DateTime, Utc};
 
 use crate::{
+    after::Prerequisite,
     gate::Gate,
     group::GroupProgress,
     group_details::{LostMember, MemberPlace},
@@ -12,10 +13,10 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, holders_text,
-        limit_text, more_lanes_text, more_limits_text, next_run_text, other_tasks,
-        prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks, time_text,
-        width_set_text, width_text,
+        REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, fewer_slots_text,
+        holders_text, limit_text, more_lanes_text, more_limits_text, newer_text, next_run_text,
+        next_start, origin_text, prerequisite_text, prerequisites_text, ready_tasks, run_text,
+        tasks, time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -64,7 +65,9 @@ pub enum Obstacle {
     },
     /// What its prerequisite waits for in turn, through other tasks that wait.
     Origin {
-        /// How many tasks wait between the two.
+        /// The prerequisite.
+        from: Prerequisite,
+        /// How many tasks wait between the two. The members of a group count as one.
         through: u32,
         /// What all of them wait for.
         prerequisite: PrerequisiteDetails,
@@ -160,12 +163,29 @@ pub enum Obstacle {
     },
     /// A limit lets no task start now, or is paused, or tasks of the queue wait for it.
     Limit(LimitDetails),
+    /// Newer programs use the queue, and no worker of this release claims from it.
+    NewerQueue {
+        /// The version that the queue requires.
+        needs: u64,
+    },
     /// No worker serves the queue.
     NoWorker,
     /// The workers that serve the queue do not know the task.
     UnknownTask {
         /// The name of the task.
         task: String,
+    },
+    /// Operators have asked processes to use fewer slots than they have, and the rest are in use,
+    /// or there is none: all workers are quiet.
+    FewerSlots {
+        /// The workers, at most four.
+        workers: Vec<WorkerId>,
+        /// How many workers use fewer slots.
+        count: u64,
+        /// Of how many.
+        of: u64,
+        /// How many slots all workers may use together.
+        slots: u64,
     },
     /// All slots of the workers that could run the task are in use.
     Busy {
@@ -232,7 +252,7 @@ impl Obstacle {
     /// Returns the time that its text has.
     fn time_in_text(&self) -> Option<DateTime<Utc>> {
         match self {
-            Self::Limit(LimitDetails { shut: None, .. }) => None,
+            Self::Limit(gate) if gate.shut.is_none() => next_start(gate),
             _ => self.ends(),
         }
     }
@@ -290,13 +310,8 @@ impl fmt::Display for Obstacle {
                 write!(f, "it waits until {}", prerequisite_text(found))
             }
             Self::Cycle { path } => cycle_text(path, f),
-            Self::Origin { through: 1, prerequisite } => {
-                write!(f, "that task waits until {}", prerequisite_text(prerequisite))
-            }
-            Self::Origin { through, prerequisite } => {
-                let text = prerequisite_text(prerequisite);
-                let others = other_tasks(u64::from(through - 1));
-                write!(f, "that task waits, through {others}, until {text}")
+            Self::Origin { from, through, prerequisite } => {
+                origin_text(from, *through, prerequisite, f)
             }
             Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
             Self::LostMember(lost) => lost.fmt(f),
@@ -334,8 +349,12 @@ impl fmt::Display for Obstacle {
             }
             Self::Run { others, leader, due } => run_text(*others, leader.as_ref(), *due, f),
             Self::Limit(gate) => limit_text(gate, f),
+            Self::NewerQueue { needs } => newer_text(*needs, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),
+            Self::FewerSlots { workers, count, of, slots } => {
+                fewer_slots_text(workers, (*count, *of), *slots, f)
+            }
             Self::Busy { slots, working } => busy_text(*slots, *working, f),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };

@@ -317,7 +317,7 @@ impl Inspector {
 
     /// Reads what a task waits for, or has waited for: each [prerequisite](crate::Call::after), and
     /// the state of that task. It is empty for a task without prerequisites, and for one that has
-    /// succeeded or is not known.
+    /// succeeded or is not known. Of a group, it is what the members wait for, until one has ended.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -325,7 +325,7 @@ impl Inspector {
         let record = self.broker.inspect(id).await?.record;
         match TaskRecord::decode(record).ok().and_then(|record| record.after) {
             Some(after) => Ok(self.broker.prerequisites(id, &after).await?),
-            None => Ok(Vec::new()),
+            None => Ok(self.before_members(id).await?),
         }
     }
 

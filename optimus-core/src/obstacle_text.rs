@@ -5,7 +5,8 @@ use std::{fmt, num::NonZeroU16};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
-    id::TaskId,
+    after::Prerequisite,
+    id::{TaskId, WorkerId},
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
     state::{AttemptError, Reason, TaskState},
@@ -140,6 +141,23 @@ pub(crate) fn prerequisite_text(found: &PrerequisiteDetails) -> String {
     format!("{prerequisite} has succeeded, {state}")
 }
 
+/// Prints what a prerequisite waits for, through how many tasks.
+pub(crate) fn origin_text(
+    from: &Prerequisite,
+    through: u32,
+    found: &PrerequisiteDetails,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let text = prerequisite_text(found);
+    match through {
+        0 | 1 => write!(f, "{from} waits until {text}"),
+        _ => {
+            let others = other_tasks(u64::from(through - 1));
+            write!(f, "{from} waits, through {others}, until {text}")
+        }
+    }
+}
+
 /// Prints how many tasks wait for prerequisites, and for which.
 pub(crate) fn prerequisites_text(
     waiting: u64,
@@ -175,15 +193,28 @@ pub(crate) fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fm
 pub(crate) fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}: ", gate.gate)?;
     if let Some(shut) = &gate.shut {
-        return write!(f, "{shut}");
+        write!(f, "{shut}")?;
+        return match gate.waiting {
+            0 => Ok(()),
+            waiting => write!(f, "; {}", tasks(waiting, "waits", "wait")),
+        };
     }
     if let Some(rate) = gate.limit.rate_limit() {
-        write!(f, "{rate}, {} may start now; ", gate.tokens.unwrap_or(0))?;
+        write!(f, "{rate}, {} may start now", gate.tokens.unwrap_or(0))?;
+        if let Some(next) = next_start(gate) {
+            write!(f, ", the next at {}", time_text(next))?;
+        }
+        f.write_str("; ")?;
     }
     if let Some(most) = gate.limit.max_working_limit() {
         write!(f, "{} of {most} run; ", gate.working)?;
     }
     f.write_str(&tasks(gate.waiting, "waits", "wait"))
+}
+
+/// Returns when a rate next lets a task start, if none may start now.
+pub(crate) fn next_start(gate: &LimitDetails) -> Option<DateTime<Utc>> {
+    gate.next.filter(|_| gate.shut.is_none() && gate.tokens == Some(0))
 }
 
 /// Prints in how many other lanes tasks wait.
@@ -200,6 +231,37 @@ pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'
     };
     write!(f, "{least}{count} more {limits} {hold} tasks back: ")?;
     write!(f, "`limits` of the inspector lists {them}")
+}
+
+/// Prints which workers use fewer slots than they have.
+pub(crate) fn fewer_slots_text(
+    workers: &[WorkerId],
+    (count, of): (u64, u64),
+    slots: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let names: Vec<&str> = workers.iter().map(WorkerId::as_str).collect();
+    let more = match count - names.len() as u64 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ") + &more;
+    match (of, slots) {
+        (1, 0) => write!(f, "worker {names} is quiet, so it claims nothing")?,
+        (_, 0) => write!(f, "all {of} workers are quiet, so they claim nothing: {names}")?,
+        (1, _) => write!(f, "worker {names} may use only {slots} of its slots")?,
+        _ => write!(f, "{count} of {of} workers may use only some of their slots: {names}")?,
+    }
+    f.write_str(
+        "; `optimus audit list` says who has asked for it, `optimus process resume` ends it",
+    )
+}
+
+/// Prints that newer programs use a queue.
+pub(crate) fn newer_text(needs: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "newer programs use the queue: it needs version {needs} of the scripts, which ")?;
+    f.write_str("workers of this release do not know, so they claim nothing; deploy the newer ")?;
+    f.write_str("release again")
 }
 
 /// Prints how many tasks use all slots.

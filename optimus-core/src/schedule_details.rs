@@ -14,6 +14,10 @@ use crate::{
     timing::{BACK_MAX, Pace, Timing},
 };
 
+/// How long a schedule may be overdue before [`ScheduleDetails::is_overdue`]. Workers look for due
+/// schedules each second.
+const OVERDUE_AFTER_MS: u64 = 10_000;
+
 /// How long a schedule may be overdue before [`ScheduleDetails::is_orphaned`].
 pub(crate) const ORPHANED_AFTER_MS: u64 = 60_000;
 
@@ -80,12 +84,21 @@ impl ScheduleDetails {
         instants.take(count.min(BACK_MAX)).map(|ms| self.timing.local(ms)).collect()
     }
 
+    /// Returns whether the schedule is due since more than 10 s, and no worker has ticked it.
+    pub fn is_overdue(&self) -> bool {
+        self.is_due_since_ms(OVERDUE_AFTER_MS)
+    }
+
     /// Returns whether the schedule is due since more than a minute and nobody ticks it: no worker
     /// serves the queue, or the code of no worker has the schedule any more.
     /// [Remove](crate::Schedules::remove) what was removed from the code.
     pub fn is_orphaned(&self) -> bool {
+        self.is_due_since_ms(ORPHANED_AFTER_MS)
+    }
+
+    fn is_due_since_ms(&self, ms: u64) -> bool {
         let due_ms = self.next.and_then(|next| u64::try_from(next.timestamp_millis()).ok());
-        due_ms.is_some_and(|due_ms| self.now_ms.saturating_sub(due_ms) > ORPHANED_AFTER_MS)
+        due_ms.is_some_and(|due_ms| self.now_ms.saturating_sub(due_ms) > ms)
     }
 }
 

@@ -16,8 +16,10 @@ use crate::{
 /// Check what often goes wrong, in Redis and in the queues.
 ///
 /// Redis: its version, its settings, its memory, its disk and its clock. Queues: whether they are
-/// served, paused or late, and whether workers know their tasks and schedules. Shards: whether
-/// their rounds fail. Exits with 8 if something needs a look.
+/// served, paused or late, whether all their workers are quiet, whether tasks wait for a paused
+/// name, for a limit that lets nothing start for long, or for a step that is dead, and whether
+/// workers know their tasks. Schedules: whether they are overdue. Shards: whether their rounds
+/// fail. Exits with 8 if something needs a look.
 ///
 /// `--deep` also reads the keys of each queue and checks that they agree: each task is in one
 /// state, each index and each count is right, nothing is left behind. It changes nothing, and no
@@ -26,7 +28,8 @@ use crate::{
 /// Tasks may run meanwhile: it prints only what three reads have found, 300 ms apart.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Warn if the first ready task of a queue is older than this.
+    /// Warn if the first ready or blocked task of a queue is older than this, or if a limit lets
+    /// none start for longer.
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "5m")]
     late: Duration,
     /// Print only what needs a look.

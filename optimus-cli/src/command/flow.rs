@@ -112,7 +112,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         group: None,
     }];
     while let Some(row) = next.pop() {
-        if let Some(id) = row.id.as_ref().filter(|_| row.group.is_none())
+        if let Some(id) = row.id.as_ref()
             && seen.len() < STEPS_MAX
             && seen.insert(id.clone())
         {

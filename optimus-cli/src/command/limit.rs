@@ -12,6 +12,7 @@ use crate::{
         Row,
         paint::Tone,
         table::{Cell, Column},
+        text,
     },
     parse::{self, gate_text},
     session::Session,
@@ -91,7 +92,9 @@ impl Row for LimitRow {
         Column::text(""),
     ];
 
-    fn cells(&self, _: DateTime<Utc>) -> Vec<Cell> {
+    fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
+        let next = self.next.filter(|_| self.waiting > 0);
+        let next = next.map(|next| format!("the next starts {}", text::relative(next, now)));
         let working = match self.max_working {
             Some(max) => format!("{}/{max}", self.working),
             None => "-".to_owned(),
@@ -108,7 +111,7 @@ impl Row for LimitRow {
                 (false, None, None) => "-",
                 _ => "code",
             }),
-            Cell::new(self.paused.as_deref().unwrap_or_default()).tone(Tone::Warning),
+            Cell::new(self.paused.clone().or(next).unwrap_or_default()).tone(Tone::Warning),
         ]
     }
 }

@@ -2,8 +2,9 @@
 
 use std::slice;
 
+use chrono::{DateTime, Utc};
 use futures_util::try_join;
-use optimus_core::{Gate, QueueName, Shut, Totals};
+use optimus_core::{Gate, Obstacle, QueueName, Shut, Totals};
 use serde_json::json;
 
 use crate::{
@@ -16,7 +17,8 @@ use crate::{
 pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {
     let inspector = session.inspector();
     let gate = session.client.gate(queue, Gate::Queue);
-    let (counts, totals, workers, waits, limit) = try_join!(
+    let (now, counts, totals, workers, waits, limit) = try_join!(
+        inspector.now(),
         inspector.counts(queue),
         inspector.totals(queue),
         inspector.workers(queue),
@@ -29,7 +31,13 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
     let served = match workers.len() as u64 {
         0 => "no worker".to_owned(),
         count => {
-            format!("{} with {}", text::count(count, "worker"), text::count(slots as u64, "slot"))
+            let slots = text::count(slots as u64, "slot");
+            let usable = waits.obstacles.iter().find_map(|obstacle| match obstacle {
+                Obstacle::FewerSlots { slots, .. } => Some(*slots),
+                _ => None,
+            });
+            let only = usable.map_or_else(String::new, |usable| format!("{usable} of "));
+            format!("{} with {only}{slots}", text::count(count, "worker"))
         }
     };
     let object = json!({
@@ -56,10 +64,10 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
     let number = |count: u64| Some(text::number(count));
     let with_size =
         |count: u64, bytes: u64| Some(format!("{} ({})", text::number(count), text::size(bytes)));
-    let paused = shut.as_ref().map(Shut::to_string);
+    let paused = shut.as_ref().map(|shut| pause_text(shut, now));
     let fields = [
         ("queue", Some(queue.to_string())),
-        ("paused", paused.or_else(|| counts.paused.then(|| "paused".to_owned()))),
+        ("paused", paused.or_else(|| counts.paused.then(|| "yes".to_owned()))),
         ("served by", Some(served)),
         ("ready", number(counts.ready)),
         ("working", number(counts.working)),
@@ -75,6 +83,12 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
     ];
     session.out.fields(&object, &fields)?;
     Ok(Exit::Done)
+}
+
+/// Says who has paused the queue, and since when. The name of the field says that it is paused.
+fn pause_text(shut: &Shut, now: DateTime<Utc>) -> String {
+    let (shut, since) = (shut.to_string(), text::instant(shut.since, now));
+    format!("{}, since {since}", shut.trim_start_matches("paused "))
 }
 
 /// Says how many attempts and tasks have ended in which way since the queue was first used.

@@ -27,6 +27,7 @@ pub(crate) struct ScheduleRow {
     paused_by: Option<String>,
     /// Why it is paused.
     paused_why: Option<String>,
+    is_overdue: bool,
     is_orphaned: bool,
     release: Option<String>,
 }
@@ -48,6 +49,7 @@ impl ScheduleRow {
             paused_since: found.paused.as_ref().map(|(since, _)| *since),
             paused_by: found.paused.as_ref().map(|(_, by)| by.clone()),
             paused_why: Some(found.paused_why.clone()).filter(|why| !why.is_empty()),
+            is_overdue: found.is_overdue(),
             is_orphaned: found.is_orphaned(),
             release: found.release.clone(),
         }
@@ -70,7 +72,8 @@ impl Row for ScheduleRow {
         let note = match (&self.paused_by, self.is_orphaned) {
             (Some(by), _) if by.is_empty() => format!("paused{why}"),
             (Some(by), _) => format!("paused by {by}{why}"),
-            (None, true) => "no worker ticks it".to_owned(),
+            (None, true) => "overdue: no worker ticks it".to_owned(),
+            (None, false) if self.is_overdue => "overdue".to_owned(),
             (None, false) => String::new(),
         };
         let relative =

@@ -31,10 +31,32 @@ pub(crate) async fn check(
             findings.push(Finding::warning(CHECK, format!("{}: {more}", name(seen))));
         }
     }
-    if examined.iter().all(|seen| seen.violations.is_empty()) {
+    let missing = unlisted(session, &examined).await?;
+    if missing.is_empty() && examined.iter().all(|seen| seen.violations.is_empty()) {
         findings.push(sound(&examined));
     }
+    findings.extend(missing);
     Ok(findings)
+}
+
+/// Finds queues with tasks that the list of queues does not have. A submit adds its queue to the
+/// list, and this reads the list after the keys.
+async fn unlisted(session: &Session<'_>, examined: &[Examined]) -> Result<Vec<Finding>, Failure> {
+    let listed = session.inspector().queues().await?;
+    let is_listed = |slot: &str| listed.iter().any(|queue| queue.as_str() == slot);
+    let has_tasks = |seen: &&Examined| seen.tasks > 0 || seen.coverage == Coverage::Names;
+    let missing = examined.iter().filter(|seen| !is_shared(seen) && !is_listed(&seen.slot));
+    Ok(missing.filter(has_tasks).map(|seen| not_listed(session, seen)).collect())
+}
+
+fn not_listed(session: &Session<'_>, seen: &Examined) -> Finding {
+    let (name, slot) = (name(seen), &seen.slot);
+    let key = session.client.broker().queues_key();
+    let text = format!(
+        "{name} has keys and is not in the list of queues, key {key}\nLists, operations, metrics \
+         and `doctor` leave it out until a task is submitted to it. Add it with SADD {key} {slot}."
+    );
+    Finding { queue: Some(slot.clone()), key: Some(key), ..Finding::warning(CHECK, text) }
 }
 
 fn sound(examined: &[Examined]) -> Finding {

@@ -2,8 +2,10 @@
 
 pub(crate) mod deep;
 pub(crate) mod queues;
+mod schedules;
 pub(crate) mod server;
 pub(crate) mod shards;
+mod waits;
 
 use serde::Serialize;
 

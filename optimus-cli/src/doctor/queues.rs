@@ -5,11 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use optimus_core::{
-    Counts, Error, Inspector, PAGE_MAX, QueueName, ScheduleDetails, TaskRow, TaskState,
-    WorkerDetails,
+    Counts, Error, Explanation, Inspector, PAGE_MAX, QueueName, TaskRow, TaskState, WorkerDetails,
 };
 
-use super::{Finding, Level};
+use super::{Finding, Level, schedules, waits::Waits};
 use crate::{failure::Failure, output::text, session::Session};
 
 /// How many names are printed in a line.
@@ -20,20 +19,30 @@ struct Look {
     queue: QueueName,
     counts: Counts,
     workers: Vec<WorkerDetails>,
+    /// What keeps its tasks waiting.
+    why: Explanation,
     /// The first ready tasks.
     first: Vec<TaskRow>,
+    /// Some of the blocked tasks.
+    blocked: Vec<TaskRow>,
 }
 
 /// Checks all queues.
 pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<Finding>, Failure> {
     let queues = session.queues(&[]).await?;
     let read = async |inspector: Inspector, queue: QueueName| -> Result<Look, Error> {
-        let (counts, workers, page) = try_join!(
+        let (counts, workers, why) = try_join!(
             inspector.counts(&queue),
             inspector.workers(&queue),
-            inspector.list(&queue, TaskState::Ready, None, PAGE_MAX),
+            inspector.explain_queue(&queue),
         )?;
-        Ok(Look { queue, counts, workers, first: page.rows })
+        let first = inspector.list(&queue, TaskState::Ready, None, PAGE_MAX).await?.rows;
+        let blocked = if counts.blocked > 0 {
+            inspector.list(&queue, TaskState::Blocked, None, PAGE_MAX).await?.rows
+        } else {
+            Vec::new()
+        };
+        Ok(Look { queue, counts, workers, why, first, blocked })
     };
     let (looks, unread) = session.each_readable(&queues, read).await?;
     let now = session.now().await?;
@@ -43,19 +52,20 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     for look in &looks {
         findings.extend(look.check(now, late));
     }
-    let schedules = schedules(session, &queues).await?;
+    let unserved: BTreeSet<&QueueName> =
+        looks.iter().filter(|look| look.live(now) == 0).map(|look| &look.queue).collect();
+    findings.extend(schedules::check(session, &queues, &unserved, now).await?);
     let (notes, warnings): (Vec<_>, Vec<_>) =
-        schedules.into_iter().partition(|finding| finding.level == Level::Note);
-    findings.extend(warnings);
+        findings.into_iter().partition(|finding| finding.level == Level::Note);
+    let mut findings = warnings;
     if looks.is_empty() && findings.is_empty() {
         findings.push(Finding::note("queues", "no task was submitted to this namespace"));
     } else if findings.is_empty() {
         let queues = text::count(looks.len() as u64, "queue");
-        let unserved = looks.iter().filter(|look| look.live(now) == 0).count();
-        let served = match unserved {
+        let served = match unserved.len() {
             0 => "served".to_owned(),
             // A queue whose tasks wait without a worker is a warning.
-            _ => format!("{unserved} without a worker and without waiting tasks"),
+            count => format!("{count} without a worker and without waiting tasks"),
         };
         findings.push(Finding::ok("queues", format!("{queues}: {served}, not paused, not late")));
     }
@@ -70,12 +80,11 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
 
 impl Look {
     fn check(&self, now: DateTime<Utc>, late: Duration) -> Vec<Finding> {
-        let Self { queue, counts, workers, first } = self;
-        let mut findings = Vec::new();
-        if counts.paused {
-            let text = format!("queue {queue} is paused: `optimus queue resume {queue}` ends it");
-            findings.push(Finding::warning("paused", text));
-        }
+        let Self { queue, counts, workers, why, first, blocked } = self;
+        let waits = Waits { queue, why, now, late };
+        let mut findings = waits.findings();
+        let has_cause = findings.iter().any(|one| one.level == Level::Warning);
+        let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
         let waiting = counts.ready + counts.delayed + counts.retry + counts.blocked;
         let live = self.live(now);
         if waiting > 0 && live == 0 {
@@ -83,7 +92,8 @@ impl Look {
             let text = format!("queue {queue}: {waiting} waiting, and no worker serves the queue");
             findings.push(Finding::warning("unserved", text));
         }
-        findings.extend(self.oldest(now, late).filter(|_| !counts.paused));
+        findings.extend(self.oldest(now, late).filter(|_| !is_paused));
+        findings.extend(waits.blocked(counts.blocked, blocked).filter(|_| !has_cause));
         let known: BTreeSet<&str> = workers
             .iter()
             .flat_map(|worker| &worker.description.tasks)
@@ -130,43 +140,4 @@ impl Look {
             )
         })
     }
-}
-
-/// Finds schedules that are due and that no worker ticks, and those that are paused.
-async fn schedules(session: &Session<'_>, queues: &[QueueName]) -> Result<Vec<Finding>, Failure> {
-    let read = async |_: Inspector, queue: QueueName| -> Result<Vec<Finding>, Error> {
-        let (mut findings, mut after) = (Vec::new(), None);
-        loop {
-            let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
-            let orphans = page.rows.iter().filter(|row| row.is_orphaned());
-            findings.extend(orphans.map(|row| orphaned(&queue, &row.name)));
-            findings.extend(page.rows.iter().filter_map(|row| paused(&queue, row)));
-            after = page.next;
-            if after.is_none() {
-                return Ok(findings);
-            }
-        }
-    };
-    let (found, unread) = session.each_readable(queues, read).await?;
-    let unread = unread.into_iter().map(|text| Finding::warning("unreadable", text));
-    Ok(found.into_iter().flatten().chain(unread).collect())
-}
-
-/// Somebody wants the pause, so it is no warning; it is easy to forget.
-fn paused(queue: &QueueName, row: &ScheduleDetails) -> Option<Finding> {
-    let ((_, by), name, why) = (row.paused.as_ref()?, &row.name, &row.paused_why);
-    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-    let text = format!(
-        "schedule {name} of queue {queue} is paused by {by}{why}: `optimus schedule resume {name}` \
-         ends it"
-    );
-    Some(Finding::note("paused_schedule", text))
-}
-
-fn orphaned(queue: &QueueName, name: &str) -> Finding {
-    let text = format!(
-        "schedule {name} of queue {queue} is due, and no worker ticks it; `optimus schedule \
-         remove {name}` removes one that is no longer wanted"
-    );
-    Finding::warning("orphaned", text)
 }

@@ -6,6 +6,7 @@ mod alerts;
 mod deep;
 mod deep_busy;
 mod dev;
+mod doctor;
 mod exits;
 mod exporter;
 mod hostile;

@@ -21,6 +21,9 @@ const HOLDERS_MAX: &str = "4";
 /// At most this many workers are read.
 const WORKERS_MAX: usize = 100;
 
+/// The highest `needs` of a queue that the scripts of this release know: `script_version` has it.
+const NEEDS_KNOWN: u64 = 7;
+
 /// The place of a task in its lane.
 #[derive(Debug)]
 pub struct LanePlace {
@@ -35,6 +38,10 @@ pub struct LanePlace {
 /// A worker's slots.
 #[derive(Debug)]
 pub struct WorkerLoad {
+    /// Its id.
+    pub id: WorkerId,
+    /// The ms at which its lease ends unless it is renewed.
+    pub lease_until_ms: u64,
     /// The description that the worker registered, as JSON.
     pub description: String,
     /// How many tasks of the queue it holds.
@@ -50,6 +57,8 @@ pub struct QueueLoad {
     pub blocked: u64,
     /// Tasks that wait for their prerequisites.
     pub unmet: u64,
+    /// The version that the queue requires, if the scripts of this release refuse it.
+    pub newer: Option<u64>,
     /// Whether the queue has or had a task.
     pub is_used: bool,
     /// The ms at which the first delayed task or retry is due.
@@ -121,21 +130,23 @@ impl Broker {
     /// Reads the load of up to 100 workers of a queue.
     pub async fn worker_loads(&self, queue: &QueueName) -> Result<Vec<WorkerLoad>, BrokerError> {
         let (keys, last) = (self.keys(queue), (WORKERS_MAX - 1).to_string());
-        let ids = self.read_one(get(&["ZRANGE", &keys.of("workers"), "0", &last])).await?;
-        let ids = texts("ZRANGE", ids)?;
-        let loads = |id: &String| {
-            let description = get(&["HGET", &keys.worker(id), "description"]);
-            [description, get(&["HLEN", &keys.working(id)])]
+        let range = get(&["ZRANGE", &keys.of("workers"), "0", &last, "WITHSCORES"]);
+        let ids = texts("ZRANGE", self.read_one(range).await?)?;
+        let loads = |pair: &[String]| {
+            let description = get(&["HGET", &keys.worker(&pair[0]), "description"]);
+            [description, get(&["HLEN", &keys.working(&pair[0])])]
         };
-        let commands: Vec<Cmd> = ids.iter().flat_map(loads).collect();
+        let commands: Vec<Cmd> = ids.chunks_exact(2).flat_map(loads).collect();
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let mut workers = Vec::new();
-        for _ in ids {
+        for pair in ids.chunks_exact(2) {
             let description = text(next()?)?.unwrap_or_default();
             // One field holds the worker's last claim.
             let working = size(&next()?).saturating_sub(1);
-            workers.push(WorkerLoad { description, working });
+            let id = WorkerId::from_stored(&pair[0]);
+            let lease_until_ms = pair[1].parse().map_or(0, whole);
+            workers.push(WorkerLoad { id, lease_until_ms, description, working });
         }
         Ok(workers)
     }
@@ -154,10 +165,13 @@ impl Broker {
         ];
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
-        let is_known = text(next()?)?.is_some();
+        let lease_until = text(next()?)?;
         let description = text(next()?)?.unwrap_or_default();
         let working = size(&next()?).saturating_sub(1);
-        Ok(is_known.then_some(WorkerLoad { description, working }))
+        Ok(lease_until.map(|at| {
+            let lease_until_ms = at.parse().map_or(0, whole);
+            WorkerLoad { id: worker.clone(), lease_until_ms, description, working }
+        }))
     }
 
     /// Reads the server's time, in ms since the Unix epoch. A test may have set it.
@@ -185,7 +199,7 @@ impl Broker {
             get(&["HLEN", &keys.of("unmet")]),
             get(&["HLEN", &keys.of("tasks")]),
             get(&["LLEN", &keys.of("success")]),
-            get(&["HMGET", &keys.of("meta"), "blocked", "tombstones"]),
+            get(&["HMGET", &keys.of("meta"), "blocked", "tombstones", "needs"]),
             first_due("delayed"),
             first_due("retry"),
             get(&["LRANGE", &keys.of("ready"), "0", "7"]),
@@ -210,10 +224,18 @@ impl Broker {
             ready: entries.saturating_sub(count(1).unwrap_or(0)),
             blocked: count(0).unwrap_or(0),
             unmet,
+            newer: count(2).filter(|needs| *needs > NEEDS_KNOWN),
             is_used: tasks + successes > 0,
             next_due_ms: due.into_iter().min(),
             first: first.into_iter().map(|(_, record)| record).collect(),
         })
+    }
+
+    /// Reads the version that a queue requires, if the scripts of this release refuse it.
+    pub async fn newer(&self, queue: &QueueName) -> Result<Option<u64>, BrokerError> {
+        let needs = get(&["HGET", &self.keys(queue).of("meta"), "needs"]);
+        let needs = text(self.read_one(needs).await?)?.and_then(|needs| needs.parse().ok());
+        Ok(needs.map(whole).filter(|needs| *needs > NEEDS_KNOWN))
     }
 
     /// Reads some tasks that wait for their prerequisites, and their records.
@@ -249,4 +271,14 @@ impl Broker {
 pub(super) fn text(value: redis::Value) -> Result<Option<String>, BrokerError> {
     let bytes = reply::plain_bytes("a read", value)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_scripts_know_the_same_version_as_the_reads() {
+        let source = include_str!("../../lua/include/script_version.lua");
+        let line = format!("local NEEDS_KNOWN = {}\n", super::NEEDS_KNOWN);
+        assert!(source.contains(&line), "{source}");
+    }
 }

@@ -91,20 +91,33 @@ impl Broker {
         ids.sort();
         let has_more = ids.len() > limit;
         ids.truncate(limit);
-        let fields =
-            |id: &String| get(&["HMGET", &keys.process(id), "seen", "description", "doing"]);
-        let mut rows = Vec::new();
-        for (id, answer) in ids.iter().zip(self.read(ids.iter().map(fields).collect()).await) {
-            // A process that has gone meanwhile has no fields.
-            let found = texts("HMGET", answer?)?;
-            if let [seen, description, doing] = &found[..]
-                && let Ok(seen_ms) = seen.parse()
-            {
-                let (description, doing) = (description.clone(), doing.clone());
-                let id = WorkerId::from_stored(id);
-                rows.push(ProcessSeen { id, seen_ms, description, doing });
-            }
-        }
+        // A process that has gone meanwhile has no fields.
+        let rows = self.processes_of(fleet, &ids).await?.into_iter().flatten().collect();
         Ok((rows, has_more, all))
+    }
+
+    /// Reads the processes with these ids; `None` for each that is not there.
+    pub async fn processes_of<T: AsRef<str>>(
+        &self,
+        fleet: &QueueName,
+        ids: &[T],
+    ) -> Result<Vec<Option<ProcessSeen>>, BrokerError> {
+        let keys = self.keys(fleet);
+        let fields =
+            |id: &T| get(&["HMGET", &keys.process(id.as_ref()), "seen", "description", "doing"]);
+        let mut rows = Vec::with_capacity(ids.len());
+        for (id, answer) in ids.iter().zip(self.read(ids.iter().map(fields).collect()).await) {
+            let found = texts("HMGET", answer?)?;
+            rows.push(match &found[..] {
+                [seen, description, doing] => seen.parse().ok().map(|seen_ms| ProcessSeen {
+                    id: WorkerId::from_stored(id.as_ref()),
+                    seen_ms,
+                    description: description.clone(),
+                    doing: doing.clone(),
+                }),
+                _ => None,
+            });
+        }
+        Ok(rows)
     }
 }

@@ -176,6 +176,11 @@ impl Broker {
         self.slot_keys(slot).of(name)
     }
 
+    /// Returns the name of the key with the list of queues.
+    pub fn queues_key(&self) -> String {
+        super::keys::queues(&self.namespace)
+    }
+
     fn slot_keys(&self, slot: &str) -> Keys {
         self.keys(&QueueName::of_slot(slot))
     }

@@ -1,5 +1,6 @@
 //! Plain reads of limits.
 
+use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use redis::Value;
 
@@ -185,7 +186,7 @@ impl Broker {
     ) -> Result<Option<LimitDetails>, BrokerError> {
         let GateSeen { set, until, reason, queue_paused, full_at, opens, working, .. } = seen;
         let (classes, now_us) = (seen.classes, seen.now_us);
-        let (waiting, brought) = try_join!(
+        let (count, brought) = try_join!(
             self.waiting_in(keys, &classes),
             self.brought(keys, classes.get(..1).unwrap_or_default()),
         )?;
@@ -193,23 +194,40 @@ impl Broker {
         let is_set = set.is_some();
         let limit = set.as_deref().and_then(read_limit).or(brought).or(known);
         let shut = read_shut(until.as_deref(), reason.as_deref(), queue_paused.as_deref(), now_us);
-        let is_used = waiting > 0 || working > 0 || full_at.is_some();
+        let is_used = count > 0 || working > 0 || full_at.is_some();
         if limit.is_none() && shut.is_none() && !is_used {
             return Ok(None);
         }
         let limit = limit.unwrap_or_default();
         let full_at: u64 = full_at.and_then(|at| at.parse().ok()).map_or(0, whole);
         let opens = opens.and_then(|at| at.parse().ok()).map(|at| instant(whole(at)));
-        Ok(Some(LimitDetails {
-            gate: gate.clone(),
-            tokens: limit.rate.map(|rate| tokens(rate, limit, full_at, now_us)),
-            limit,
-            is_set,
-            next: opens,
-            working,
-            waiting,
-            shut,
-        }))
+        let tokens = limit.rate.map(|rate| tokens(rate, limit, full_at, now_us));
+        let is_full = limit.max_working.is_some_and(|most| working >= u64::from(most));
+        let waiting = match gate {
+            // Its tasks stay in the ready list.
+            Gate::Queue if shut.is_some() || is_full || tokens == Some(0) => {
+                self.ready_count(keys).await?
+            }
+            _ => count,
+        };
+        let of_rate = limit.rate.filter(|_| tokens == Some(0) && !is_full);
+        let next = opens.or_else(|| of_rate.map(|rate| next_token(rate, limit, full_at)));
+        let gate = gate.clone();
+        Ok(Some(LimitDetails { gate, limit, is_set, tokens, next, working, waiting, shut }))
+    }
+
+    /// Counts the ready tasks of a queue.
+    async fn ready_count(&self, keys: &Keys) -> Result<u64, BrokerError> {
+        let commands = vec![
+            get(&["LLEN", &keys.of("ready")]),
+            get(&["ZCARD", &keys.of("priority")]),
+            get(&["HGET", &keys.of("meta"), "tombstones"]),
+        ];
+        let mut answers = self.read(commands).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each call");
+        let (listed, ranked, gone) = (size(&next()?), size(&next()?), text(next()?)?);
+        let gone = gone.and_then(|count| count.parse().ok()).map_or(0, whole);
+        Ok((listed + ranked).saturating_sub(gone))
     }
 
     /// Counts the tasks of these classes.
@@ -256,6 +274,12 @@ fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
     let (interval, burst) = (rate.interval_us(), u64::from(limit.burst_limit()));
     let full_at = full_at.min(now_us + burst * interval).max(now_us);
     (now_us + burst * interval - full_at) / interval
+}
+
+/// Returns when a rate without tokens next lets a task start.
+fn next_token(rate: Rate, limit: Limit, full_at: u64) -> DateTime<Utc> {
+    let others = u64::from(limit.burst_limit()) - 1;
+    instant(full_at.saturating_sub(others * rate.interval_us()).div_ceil(1_000))
 }
 
 /// Reads `<ms> <who>`, a line break, and why.

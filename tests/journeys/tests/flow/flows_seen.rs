@@ -109,20 +109,19 @@ on_both! {
         let steps: Vec<_> = handle.steps().iter().map(StepHandle::id).collect();
         becomes(&bench, steps[0], TaskState::Dead).await;
         let why = explain(&bench, steps[3]).await;
-        let [Obstacle::Prerequisite(next), Obstacle::Origin { through: 2, prerequisite }] =
+        let [Obstacle::Prerequisite(next), Obstacle::Origin { through: 2, prerequisite, .. }] =
             &why.obstacles[..]
         else {
             panic!("{why}");
         };
         assert_eq!((next.state, prerequisite.state), (TaskState::Blocked, TaskState::Dead));
         let text = format!(
-            "that task waits, through 1 other task, until {} has succeeded, which is dead: \
-             requeue it",
-            steps[0]
+            "{} waits, through 1 other task, until {} has succeeded, which is dead: requeue it",
+            steps[2], steps[0]
         );
         assert!(why.to_string().contains(&text), "{why}");
         let text = explain(&bench, steps[2]).await.to_string();
-        assert!(text.contains("that task waits until"), "{text}");
+        assert!(text.contains(&format!("{} waits until", steps[1])), "{text}");
         logged.worker.stop().await;
     }
 
@@ -135,6 +134,14 @@ on_both! {
         let text = format!("{} has succeeded, which is dead: requeue it", steps[0]);
         let why = explain(&bench, steps[1]).await.to_string();
         assert!(why.contains("0 of 2 members have ended") && why.contains(&text), "{why}");
+        // The callback waits for the group, and its members for the dead step.
+        let why = explain(&bench, steps[2]).await.to_string();
+        let through = format!("2. {} waits until {text}", steps[1]);
+        assert!(why.contains("0 of 2 members have ended") && why.contains(&through), "{why}");
+        let why = bench.client.inspector().explain_queue("default").await.unwrap().to_string();
+        assert!(why.contains(&text), "{why}");
+        let before = bench.client.inspector().prerequisites(steps[1]).await.unwrap();
+        assert_eq!(before[0].state, TaskState::Dead);
         logged.worker.stop().await;
     }
 

@@ -8,6 +8,7 @@ mod cancelling;
 mod dependencies;
 mod dependencies_lost;
 mod explaining;
+mod explaining_stops;
 mod flows;
 mod flows_seen;
 mod gathering;

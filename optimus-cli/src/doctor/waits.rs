@@ -1,0 +1,142 @@
+//! Checks what keeps the tasks of a queue waiting: [`Waits`].
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use optimus_core::{
+    Explanation, Gate, LimitDetails, Obstacle, PrerequisiteDetails, QueueName, Shut, TaskRow,
+    TaskState,
+};
+
+use super::Finding;
+use crate::{output::text, parse::gate_text};
+
+/// What keeps the tasks of a queue waiting.
+pub(crate) struct Waits<'a> {
+    pub(crate) queue: &'a QueueName,
+    pub(crate) why: &'a Explanation,
+    pub(crate) now: DateTime<Utc>,
+    /// How long tasks may wait.
+    pub(crate) late: Duration,
+}
+
+impl Waits<'_> {
+    /// Returns what an operator has to look at.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.why.obstacles.iter().filter_map(|obstacle| self.finding(obstacle)).collect()
+    }
+
+    fn finding(&self, obstacle: &Obstacle) -> Option<Finding> {
+        let queue = self.queue;
+        match obstacle {
+            Obstacle::Limit(limit) => match &limit.shut {
+                Some(shut) => self.paused(limit, shut),
+                None => self.limited(limit),
+            },
+            Obstacle::Prerequisites { waiting, unmet } => {
+                let found = unmet.iter().find(|found| must_be_requeued(found))?;
+                let waiting = text::count(*waiting, "task");
+                Some(self.stuck(&format!("{waiting} waiting for other tasks"), found))
+            }
+            Obstacle::Origin { from, prerequisite, .. } if must_be_requeued(prerequisite) => {
+                Some(self.stuck(&format!("tasks wait for {from}"), prerequisite))
+            }
+            Obstacle::NewerQueue { .. } => {
+                Some(Finding::warning("newer", format!("queue {queue}: {obstacle}")))
+            }
+            Obstacle::FewerSlots { slots: 0, .. } => {
+                Some(Finding::warning("quiet", format!("queue {queue}: {obstacle}")))
+            }
+            Obstacle::FewerSlots { .. } => {
+                Some(Finding::note("slots", format!("queue {queue}: {obstacle}")))
+            }
+            _ => None,
+        }
+    }
+
+    /// A pause. One that nothing waits for is no warning, but the pause of a queue is.
+    fn paused(&self, limit: &LimitDetails, shut: &Shut) -> Option<Finding> {
+        let LimitDetails { gate, waiting, .. } = limit;
+        let is_queue = *gate == Gate::Queue;
+        let ends_late = shut.until.is_none_or(|until| text::since(self.now, until) > self.late);
+        let (queue, since) = (self.queue, text::instant(shut.since, self.now));
+        let what = if is_queue {
+            format!("queue {queue} is {shut}, since {since}")
+        } else {
+            format!("{gate} of queue {queue} is {shut}, since {since}")
+        };
+        let end = if is_queue {
+            format!("`optimus queue resume {queue}` ends it")
+        } else {
+            format!("`optimus limit resume {queue} '{}'` ends it", gate_text(gate))
+        };
+        let waiting_text = text::count(*waiting, "task");
+        let finding = format!("{what}, and keeps {waiting_text} waiting: {end}");
+        match (is_queue, *waiting, ends_late) {
+            (_, 1.., true) | (true, _, true) => Some(Finding::warning("paused", finding)),
+            (_, _, true) => Some(Finding::note("paused", finding)),
+            // It ends by itself soon.
+            (_, _, false) => None,
+        }
+    }
+
+    /// A limit that lets no task start for long.
+    fn limited(&self, limit: &LimitDetails) -> Option<Finding> {
+        let wait = text::since(self.now, limit.next?);
+        if limit.waiting == 0 || wait <= self.late {
+            return None;
+        }
+        let (queue, gate, wait) = (self.queue, &limit.gate, text::duration(wait));
+        let rate = limit.limit.rate_limit().map_or_else(String::new, |rate| format!(" of {rate}"));
+        let waiting = text::count(limit.waiting, "task");
+        let text = format!(
+            "queue {queue}: the limit{rate} of {gate} lets no task start for {wait}, and keeps \
+             {waiting} waiting; `optimus limit set {queue} '{}'` changes it",
+            gate_text(gate)
+        );
+        Some(Finding::warning("limit", text))
+    }
+
+    /// Tasks that wait for what somebody has to requeue.
+    fn stuck(&self, who: &str, found: &PrerequisiteDetails) -> Finding {
+        let (queue, prerequisite) = (self.queue, &found.prerequisite);
+        let text = match &found.group {
+            Some(group) => format!(
+                "queue {queue}: {who}, and the group {prerequisite} waits for members that have \
+                 ended without success: {group}; `optimus task explain {prerequisite}` names one"
+            ),
+            None => format!(
+                "queue {queue}: {who}, and {prerequisite} is {}: `optimus task retry \
+                 {prerequisite}` runs it again, `optimus flow cancel` ends those that wait",
+                found.state
+            ),
+        };
+        Finding::warning("unmet", text)
+    }
+
+    /// Checks how long the first blocked task waits, of the first ones that wait for a lane, a
+    /// limit or a run.
+    pub(crate) fn blocked(&self, blocked: u64, first: &[TaskRow]) -> Option<Finding> {
+        let unmet = self.why.obstacles.iter().find_map(|obstacle| match obstacle {
+            Obstacle::Prerequisites { waiting, .. } => Some(*waiting),
+            _ => None,
+        });
+        let held = blocked.saturating_sub(unmet.unwrap_or(0));
+        let age = text::since(first.iter().filter_map(|row| row.created).min()?, self.now);
+        (held > 0 && age > self.late).then(|| {
+            let (queue, age, held) =
+                (self.queue, text::duration(age), text::count(held, "blocked task"));
+            let text = format!(
+                "queue {queue}: {held}, and the first one was submitted {age} ago; `optimus queue \
+                 show {queue}` says what they wait for"
+            );
+            Finding::warning("blocked", text)
+        })
+    }
+}
+
+/// Returns whether it waits until somebody requeues it.
+fn must_be_requeued(found: &PrerequisiteDetails) -> bool {
+    let is_lost = found.group.as_ref().is_some_and(|group| group.lost > 0);
+    is_lost || matches!(found.state, TaskState::Dead | TaskState::Cancelled)
+}

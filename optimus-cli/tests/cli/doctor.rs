@@ -1,0 +1,138 @@
+//! `doctor` and `queue show` name what stops a queue: pauses, limits, quiet processes, dead steps.
+
+use std::sync::Arc;
+
+use optimus::{Gate, Limit, Rate, TaskState};
+use optimus_testkit::eventually;
+
+use crate::{
+    deep::{SOON, Ward},
+    kit::raw,
+    stage::{Stage, busy, send},
+};
+
+/// Returns what `doctor` warns of, of these checks.
+fn warned(stage: &Stage, late: &str, checks: &[&str]) -> Vec<String> {
+    let rows = stage.optimus(&["doctor", "--late", late, "--json"]).json();
+    let is_meant = |row: &&serde_json::Value| {
+        row["level"] == "warning" && checks.iter().any(|check| row["check"] == *check)
+    };
+    let text = |row: &serde_json::Value| row["text"].as_str().unwrap().to_owned();
+    rows.iter().filter(is_meant).map(text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_queue_is_shown_with_who_why_and_since_when() {
+    let stage = Stage::new().await;
+    stage.waiting("x").await;
+    stage.optimus(&["queue", "pause", "mail", "--reason", "a deploy"]).ended(0);
+    let found = warned(&stage, "5m", &["paused"]).remove(0);
+    assert!(found.starts_with("queue mail is paused by ann (a deploy) until it is"), "{found}");
+    assert!(found.contains(" ago), and keeps 1 task waiting: `optimus queue resume"), "{found}");
+    let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
+    assert!(!shown.contains("paused paused") && shown.contains("by ann (a deploy)"), "{shown}");
+    let listed = stage.optimus(&["limit", "list", "mail", "--json"]).ended(0).json();
+    assert_eq!(listed[0]["waiting"], 1, "{listed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_task_name_with_blocked_tasks_is_a_warning() {
+    let stage = Stage::new().await;
+    let name = stage.client.gate("mail", Gate::Task("send".into()));
+    name.pause("eve", "a bug").await.unwrap();
+    let id = stage.waiting("x").await;
+    assert!(warned(&stage, "5m", &["paused"]).is_empty(), "no task waits for it yet");
+    let worker = stage.worker().run_until(eventually("it is blocked", SOON, async || {
+        stage.state(&id).await == TaskState::Blocked
+    }));
+    worker.await.unwrap();
+    let found = warned(&stage, "5m", &["paused"]).remove(0);
+    assert!(found.starts_with("task send of queue mail is paused by eve (a bug)"), "{found}");
+    assert!(found.contains("keeps 1 task waiting: `optimus limit resume mail 'task:"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_lets_nothing_start_for_long_and_old_blocked_tasks_are_warnings() {
+    let stage = Stage::new().await;
+    stage.client.gate("mail", Gate::Queue).set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
+    stage.ended(["first"]).await;
+    stage.waiting("second").await;
+    let found = warned(&stage, "5m", &["limit"]).remove(0);
+    assert!(found.contains("the limit of 1/h of the queue lets no task start for 5"), "{found}");
+    assert!(found.contains("and keeps 1 task waiting"), "{found}");
+    assert!(warned(&stage, "2h", &["limit"]).is_empty());
+    let listed = stage.optimus(&["limit", "list", "mail"]).ended(0).out;
+    assert!(listed.contains("the next starts in 59 min"), "{listed}");
+
+    stage.client.gate("mail", Gate::Queue).remove().await.unwrap();
+    for _ in 0..2 {
+        stage.client.submit(send("x".to_owned()).lane("a")).await.unwrap();
+    }
+    let found = warned(&stage, "1ms", &["blocked"]).remove(0);
+    assert!(found.starts_with("queue mail: 1 blocked task, and the first one was"), "{found}");
+    assert!(warned(&stage, "5m", &["blocked"]).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_only_process_is_quiet_is_not_served() {
+    let stage = Arc::new(Stage::new().await);
+    let (_, running) = busy(&stage).await;
+    let processes = async || stage.inspector().processes(None, 9).await.unwrap().rows;
+    eventually("the process is listed", SOON, async || !processes().await.is_empty()).await;
+    let process = processes().await.remove(0).id;
+    stage.optimus(&["process", "quiet", process.as_str()]).ended(0);
+    let is_quiet = async || !warned(&stage, "5m", &["quiet"]).is_empty();
+    eventually("doctor says that it is quiet", SOON, is_quiet).await;
+    let found = warned(&stage, "5m", &["quiet"]).remove(0);
+    assert!(found.starts_with(&format!("queue mail: worker {process} is quiet")), "{found}");
+    assert!(!stage.optimus(&["doctor"]).out.contains("served, not paused"));
+    let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
+    assert!(shown.contains("1 worker with 0 of 4 slots"), "{shown}");
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_wait_for_a_dead_step_are_a_warning() {
+    let stage = Stage::new().await;
+    let [dead] = stage.ended(["fail: unlucky"]).await;
+    let steps = optimus::group([send("a".to_owned()), send("b".to_owned())]).after(&dead);
+    let group = stage.client.submit_group(steps).await.unwrap();
+    let last = send("c".to_owned()).after(&group);
+    let last = stage.client.submit(last).await.unwrap().id().clone();
+    let found = warned(&stage, "5m", &["unmet"]).remove(0);
+    let text = format!("queue mail: 3 tasks waiting for other tasks, and {dead} is dead: ");
+    assert!(found.starts_with(&text), "{found}");
+    let shown = stage.optimus(&["flow", "show", &last.to_string()]).ended(0).out;
+    assert!(shown.contains(&dead.to_string()), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_of_a_newer_release_and_one_that_is_not_listed_are_warnings() {
+    let ward = Ward::open().await;
+    ward.client.submit(send("x".to_owned())).await.unwrap();
+    let url = ward.server.url();
+    raw(&url, &["HSET", "{optimus:mail:0}:meta", "needs", "999"]);
+    let found = ward.optimus(&["doctor", "--quiet"]).ended(8).out;
+    assert!(found.contains("queue mail: newer programs use the queue"), "{found}");
+    raw(&url, &["HDEL", "{optimus:mail:0}:meta", "needs"]);
+    raw(&url, &["SREM", "optimus:queues", "mail"]);
+    let found = ward.optimus(&["doctor", "--deep"]).ended(8).out;
+    assert!(found.contains("queue mail has keys and is not in the list of queues"), "{found}");
+    assert!(!found.contains("are sound"), "{found}");
+    raw(&url, &["SADD", "optimus:queues", "mail"]);
+    assert!(ward.optimus(&["doctor", "--deep"]).out.contains("are sound"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overdue_schedule_of_a_queue_without_a_worker_is_a_warning() {
+    let stage = Stage::new().await;
+    let tick = optimus::Schedule::every("tick", std::time::Duration::from_secs(1));
+    stage.client.schedules().put(tick.call(send("x".to_owned()))).await.unwrap();
+    let is_late = async || !warned(&stage, "5m", &["overdue"]).is_empty();
+    eventually("it is overdue by more than 10 s", SOON * 2, is_late).await;
+    let found = warned(&stage, "5m", &["overdue"]).remove(0);
+    assert!(found.starts_with("schedule tick of queue mail is 1"), "{found}");
+    assert!(found.ends_with(" s overdue: no worker serves the queue"), "{found}");
+    let listed = stage.optimus(&["schedule", "list"]).ended(0).out;
+    assert!(listed.trim_end().ends_with("overdue"), "{listed}");
+}

@@ -1,0 +1,145 @@
+//! Finds out what the workers of a queue mean for its tasks: whether they know them, and whether
+//! they may claim them.
+
+use crate::{
+    broker::{Broker, BrokerError, WorkerLoad},
+    explanation::Obstacle,
+    id::{QueueName, WorkerId},
+    inspect::{Inspector, WorkerDescription},
+    process_page::{ProcessAbout, ProcessDoing},
+};
+
+/// At most this many workers are named.
+const NAMED_MAX: usize = 4;
+
+/// At most this many processes are read to find that of a worker with another id.
+const PROCESSES_MAX: usize = 100;
+
+/// A worker of a queue whose lease is not over.
+#[derive(Debug)]
+pub(crate) struct LiveWorker {
+    id: WorkerId,
+    description: WorkerDescription,
+    /// How many tasks of the queue it runs.
+    working: u64,
+    /// How many slots it may use now, as its process has said.
+    slots: u64,
+}
+
+impl Inspector {
+    /// Reads the workers that serve a queue.
+    pub(crate) async fn live_workers(
+        &self,
+        queue: &QueueName,
+    ) -> Result<Vec<LiveWorker>, BrokerError> {
+        let loads = self.broker.worker_loads(queue).await?;
+        self.live_of(loads).await
+    }
+
+    /// Reads one worker; `None` if it is not registered in the queue, or its lease is over.
+    pub(crate) async fn live_worker(
+        &self,
+        queue: &QueueName,
+        worker: &WorkerId,
+    ) -> Result<Option<LiveWorker>, BrokerError> {
+        let load = self.broker.worker_load(queue, worker).await?;
+        Ok(self.live_of(load.into_iter().collect()).await?.pop())
+    }
+
+    async fn live_of(&self, loads: Vec<WorkerLoad>) -> Result<Vec<LiveWorker>, BrokerError> {
+        if loads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now_ms = self.broker.now_ms().await?;
+        let live = loads.into_iter().filter(|load| load.lease_until_ms > now_ms);
+        let mut workers: Vec<LiveWorker> = live.map(LiveWorker::of).collect();
+        allow(&self.broker, &mut workers).await?;
+        Ok(workers)
+    }
+}
+
+/// Reads how many slots the processes of these workers may use.
+async fn allow(broker: &Broker, workers: &mut [LiveWorker]) -> Result<(), BrokerError> {
+    let fleet = Broker::fleet();
+    let ids: Vec<&str> = workers.iter().map(|worker| worker.id.as_str()).collect();
+    let found = broker.processes_of(&fleet, &ids).await?;
+    // A worker that has lost a lease has another id than its process.
+    let others = if found.iter().any(Option::is_none) {
+        broker.processes(&fleet, "", PROCESSES_MAX).await?.0
+    } else {
+        Vec::new()
+    };
+    for (worker, found) in workers.iter_mut().zip(&found) {
+        let process = found.as_ref().or_else(|| {
+            let same = |about: ProcessAbout| {
+                let own = &worker.description;
+                (about.pid, about.started) == (own.pid, own.started) && about.host == own.host
+            };
+            let about = |text: &str| serde_json::from_str(text).unwrap_or_default();
+            others.iter().find(|other| same(about(&other.description)))
+        });
+        let doing = process.and_then(|seen| serde_json::from_str::<ProcessDoing>(&seen.doing).ok());
+        if let Some(doing) = doing {
+            // An operator may ask for more than there are.
+            worker.slots = worker.slots.min(doing.slots as u64);
+        }
+    }
+    Ok(())
+}
+
+impl LiveWorker {
+    fn of(load: WorkerLoad) -> Self {
+        let description: WorkerDescription =
+            serde_json::from_str(&load.description).unwrap_or_default();
+        let slots = description.concurrency as u64;
+        Self { id: load.id, working: load.working, slots, description }
+    }
+
+    fn knows(&self, task: &str) -> bool {
+        self.description.tasks.iter().any(|known| known == task)
+    }
+
+    fn has_fewer(&self) -> bool {
+        self.slots < self.description.concurrency as u64
+    }
+}
+
+/// Returns whether a worker knows the task of this name.
+pub(crate) fn knows(workers: &[LiveWorker], task: &str) -> bool {
+    workers.iter().any(|worker| worker.knows(task))
+}
+
+/// What the workers mean for a task of this name, or for any task.
+pub(crate) fn of_workers(workers: &[LiveWorker], task: Option<&str>) -> Vec<Obstacle> {
+    if workers.is_empty() {
+        return vec![Obstacle::NoWorker];
+    }
+    let fits = |worker: &&LiveWorker| task.is_none_or(|task| worker.knows(task));
+    let fitting: Vec<&LiveWorker> = workers.iter().filter(fits).collect();
+    if let (true, Some(task)) = (fitting.is_empty(), task) {
+        return vec![Obstacle::UnknownTask { task: task.to_owned() }];
+    }
+    let slots = fitting.iter().map(|worker| worker.slots).sum();
+    let working = fitting.iter().map(|worker| worker.working).sum();
+    if working < slots {
+        return Vec::new();
+    }
+    let fewer: Vec<WorkerId> = fitting
+        .iter()
+        .filter(|worker| worker.has_fewer())
+        .map(|worker| worker.id.clone())
+        .collect();
+    let mut obstacles = Vec::new();
+    if !fewer.is_empty() {
+        obstacles.push(Obstacle::FewerSlots {
+            count: fewer.len() as u64,
+            of: fitting.len() as u64,
+            slots,
+            workers: fewer.into_iter().take(NAMED_MAX).collect(),
+        });
+    }
+    if slots > 0 || obstacles.is_empty() {
+        obstacles.push(Obstacle::Busy { slots, working });
+    }
+    obstacles
+}

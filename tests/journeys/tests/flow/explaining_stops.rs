@@ -1,0 +1,125 @@
+//! Explanations of what stops a whole queue: quiet workers, its limit, a newer release.
+
+use std::time::Duration;
+
+use crate::common::{Bench, Double, Gate as Opening, Wait};
+use optimus_core::{
+    Call, Explanation, Gate, Limit, Obstacle, ProcessAnswer, ProcessDetails, Rate, Task, TaskHandle,
+};
+use optimus_testkit::eventually;
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn double() -> Call<Double> {
+    Double { number: 1 }.call()
+}
+
+async fn submit<T: Task>(bench: &Bench, call: Call<T>) -> TaskHandle<T::Output> {
+    bench.client.submit(call).await.unwrap()
+}
+
+async fn of_queue(bench: &Bench) -> Explanation {
+    bench.client.inspector().explain_queue("default").await.unwrap()
+}
+
+/// Waits until the only process may use so many slots.
+async fn uses(bench: &Bench, slots: usize) -> ProcessDetails {
+    let read = async || bench.client.inspector().processes(None, 9).await.unwrap().rows;
+    let is_so = async || read().await.first().is_some_and(|seen| seen.doing.slots == slots);
+    eventually("the process uses so many slots", SOON, is_so).await;
+    read().await.remove(0)
+}
+
+on_both! {
+    async fn a_quiet_worker_is_named_as_what_keeps_its_queue_waiting(bench: Bench) {
+        let worker = bench.start(bench.worker().task_type::<Double>().concurrency(4));
+        let id = uses(&bench, 4).await.id;
+        let asked = bench.client.process(&id).quiet().await.unwrap();
+        assert_eq!(asked, ProcessAnswer::Asked);
+        uses(&bench, 0).await;
+        let waiting = submit(&bench, double()).await;
+        let quiet = Obstacle::FewerSlots { workers: vec![id.clone()], count: 1, of: 1, slots: 0 };
+        let why = of_queue(&bench).await;
+        assert_eq!(why.obstacles, [quiet.clone()]);
+        let text = format!("1. worker {id} is quiet, so it claims nothing; `optimus audit list`");
+        assert!(why.to_string().starts_with(&text), "{why}");
+        let inspector = bench.client.inspector();
+        assert_eq!(inspector.explain(waiting.id()).await.unwrap().obstacles, [quiet.clone()]);
+        let of_worker = inspector.explain_worker("default", &id).await.unwrap();
+        assert_eq!(of_worker.obstacles, [quiet]);
+        let asked = bench.client.process(&id).resume().await.unwrap();
+        assert_eq!(asked, ProcessAnswer::Asked);
+        waiting.result_within(SOON).await.unwrap();
+        worker.stop().await;
+    }
+
+    async fn a_worker_with_fewer_slots_is_named_once_the_rest_are_busy(bench: Bench) {
+        let opening = Opening::new();
+        let worker = bench.worker().task_type::<Wait>().data(opening.clone()).concurrency(4);
+        let worker = bench.start(worker);
+        let id = uses(&bench, 4).await.id;
+        let asked = bench.client.process(&id).slots(1).await.unwrap();
+        assert_eq!(asked, ProcessAnswer::Asked);
+        uses(&bench, 1).await;
+        assert_eq!(of_queue(&bench).await.obstacles, [Obstacle::NothingReady { blocked: 0 }]);
+        submit(&bench, Wait {}.call()).await;
+        opening.began.wait_for(1).await;
+        submit(&bench, Wait {}.call()).await;
+        let fewer = Obstacle::FewerSlots { workers: vec![id], count: 1, of: 1, slots: 1 };
+        let busy = Obstacle::Busy { slots: 1, working: 1 };
+        assert_eq!(of_queue(&bench).await.obstacles, [fewer, busy]);
+        opening.open.hit();
+        worker.stop().await;
+    }
+
+    async fn the_limit_of_a_queue_counts_its_ready_tasks_and_has_a_time(bench: Bench) {
+        let gate = bench.client.gate("default", Gate::Queue);
+        gate.set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        submit(&bench, double()).await.result_within(SOON).await.unwrap();
+        bench.client.submit_all((0..9).map(|_| double())).await.unwrap();
+        let why = of_queue(&bench).await;
+        let [Obstacle::Limit(limit)] = &why.obstacles[..] else { panic!("{why}") };
+        assert_eq!((&limit.gate, limit.waiting), (&Gate::Queue, 9));
+        let left = limit.next.unwrap() - optimus_core::Utc::now();
+        assert!((50..=60).contains(&left.num_minutes()), "{why}");
+        assert_eq!(why.not_before, limit.next);
+        let text = why.to_string();
+        assert!(text.contains("1/h, 0 may start now, the next at 2"), "{text}");
+        assert!(text.ends_with("; 9 tasks wait"), "{text}");
+        gate.remove().await.unwrap();
+        gate.pause("ann", "a bug").await.unwrap();
+        submit(&bench, double()).await;
+        let paused = bench.client.inspector().limits("default", 9).await.unwrap().remove(0);
+        assert!(paused.waiting > 0 && paused.shut.is_some(), "{paused:?}");
+        worker.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_needs_a_newer_release_says_so() {
+    let bench = Bench::on_redis().await;
+    let waiting = submit(&bench, double()).await;
+    let meta = bench.key("default", "meta");
+    bench.raw().await.run(&format!("HSET {meta} needs 999")).await;
+    let newer = Obstacle::NewerQueue { needs: 999 };
+    assert_eq!(of_queue(&bench).await.obstacles, [newer.clone(), Obstacle::NoWorker]);
+    let why = bench.client.inspector().explain(waiting.id()).await.unwrap();
+    assert_eq!(why.obstacles, [newer, Obstacle::NoWorker]);
+    assert!(why.to_string().contains("newer programs use the queue"), "{why}");
+}
+
+#[tokio::test]
+async fn a_worker_whose_lease_is_over_serves_no_queue() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().task_type::<Double>().concurrency(4));
+    let id = uses(&bench, 4).await.id;
+    worker.stop().await;
+    let workers = bench.key("default", "workers");
+    bench.raw().await.run(&format!("ZADD {workers} 1 {id}")).await;
+    submit(&bench, double()).await;
+    assert_eq!(of_queue(&bench).await.obstacles, [Obstacle::NoWorker]);
+    let inspector = bench.client.inspector();
+    let why = inspector.explain_worker("default", &id).await.unwrap();
+    assert_eq!(why.obstacles, [Obstacle::NotRegistered]);
+}
