@@ -179,7 +179,8 @@ async fn row_of(seat: &Seat, queue: &QueueName) -> Result<QueueRow, Problem> {
         )));
     }
     let shut = limit.and_then(|limit| limit.shut);
-    let sample = optimus_core::QueueSample { seen, slots: 0, want_slots: 0 };
+    let sample = optimus_core::QueueSample { seen, processes: 0, slots: 0, want_slots: 0 };
     let row = QueueRow::of(&sample, None, shut.as_ref());
-    Ok(QueueRow { slots: None, want_slots: None, ..row })
+    // Its processes were not read.
+    Ok(QueueRow { slots: None, unserved: false, want_slots: None, ..row })
 }

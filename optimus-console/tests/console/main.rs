@@ -10,6 +10,7 @@ mod client;
 mod cost;
 mod events;
 mod limits;
+mod liveness;
 mod looks;
 mod openapi;
 mod operations;

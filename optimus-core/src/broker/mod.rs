@@ -31,6 +31,7 @@ mod lanes;
 mod lease;
 mod limit;
 mod list;
+mod live_workers;
 mod login;
 mod member_words;
 mod operate;
