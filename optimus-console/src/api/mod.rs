@@ -4,6 +4,7 @@ pub(crate) mod acts;
 pub(crate) mod audit;
 mod audited;
 pub(crate) mod events;
+mod explained;
 pub(crate) mod failures;
 pub(crate) mod history;
 pub(crate) mod operations;

@@ -8,7 +8,10 @@ use optimus_core::{Gate, QueueName, StatsUnit, WorkerDetails};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::page::{Page, limit_of, slice};
+use super::{
+    explained::explained,
+    page::{Page, limit_of, slice},
+};
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Asked, Named, Seat},
@@ -131,7 +134,7 @@ pub(crate) async fn queue(
     let bytes = history.bytes;
     Ok(Json(QueuePage {
         row,
-        explain: explain.to_string().lines().map(str::to_owned).collect(),
+        explain: explained(&seat, explain),
         workers: workers.iter().take(WORKERS_MAX).map(WorkerRow::of).collect(),
         tasks: sum.by_task(),
         history: history.options.map(|options| HistorySize {
