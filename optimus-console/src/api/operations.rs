@@ -12,19 +12,15 @@ use utoipa::ToSchema;
 use super::audited::{act_of, audited};
 use crate::{
     access::{Payloads, Role},
+    carrying::carry,
     problem::{ErrorBody, Problem},
     redact::is_secret,
     seat::{Named, Seat, Told},
-    shared::App,
     view::{OperationRow, is_seen},
 };
 
 /// How many operations are listed.
 const ROWS_MAX: usize = 100;
-/// How often those who watch hear of an operation that is under way.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How long this process carries an operation on that can't go on, before it leaves it to others.
-const CARRIES_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is done with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -264,25 +260,4 @@ pub(crate) async fn cancel(
     .await?;
     seat.app.sampling.refresh_operations(&seat.app.client).await;
     Ok(Json(OperationRow::of(&operation, seat.payloads())))
-}
-
-/// Carries an operation on in this process, and tells those who watch how far it is. If the process
-/// ends, a worker goes on.
-fn carry(app: &App, id: String) {
-    let app = app.clone();
-    tokio::spawn(async move {
-        let operations = app.client.operations();
-        let carrying = tokio::time::timeout(CARRIES_WITHIN, operations.carry(&id));
-        tokio::pin!(carrying);
-        loop {
-            tokio::select! {
-                biased;
-                _ = &mut carrying => break,
-                () = tokio::time::sleep(TOLD_EVERY) => {
-                    app.sampling.refresh_operations(&app.client).await;
-                }
-            }
-        }
-        app.sampling.refresh_operations(&app.client).await;
-    });
 }

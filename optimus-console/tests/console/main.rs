@@ -5,6 +5,7 @@ mod access;
 mod acts;
 mod assets;
 mod audit;
+mod carrying;
 mod chromium;
 mod client;
 mod cost;
