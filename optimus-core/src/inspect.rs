@@ -301,7 +301,8 @@ impl Inspector {
     }
 
     /// Reads the lanes of a queue in which tasks wait: at most `limit` (and [`PAGE_MAX`]), the
-    /// lane that has waited longest first. A lane in which no task waits is not listed.
+    /// lane that has waited longest first, and then paused lanes in which only tasks wait whose
+    /// turn it is. A lane in which no task waits is not listed, also if it is paused.
     ///
     /// # Errors
     /// [`Error::is_unavailable`]; [`Error::is_invalid`] if `limit` is 0.
@@ -314,7 +315,13 @@ impl Inspector {
         if limit == 0 {
             return Err(Error::invalid("the limit is 0; ask for 1 lane or more"));
         }
-        Ok(self.broker.lanes(queue, limit.min(PAGE_MAX)).await?)
+        let limit = limit.min(PAGE_MAX);
+        let mut lanes = self.broker.lanes(queue, limit).await?;
+        let more = limit - lanes.len().min(limit);
+        if more > 0 {
+            lanes.extend(self.broker.paused_lanes(queue, &lanes, more).await?);
+        }
+        Ok(lanes)
     }
 
     /// Reads what a task waits for, or has waited for: each [prerequisite](crate::Call::after), and

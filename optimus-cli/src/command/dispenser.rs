@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DispenserCommand {
-    /// List the dispensers to which a program has added items.
+    /// List the dispensers that have items or were used within a day.
     List,
     /// Show the counts of a dispenser.
     Show {
@@ -173,7 +173,7 @@ pub(crate) async fn run(command: DispenserCommand, session: &Session<'_>) -> Res
         DispenserCommand::List => {
             let names = session.client.dispenser_names().await?;
             let rows: Vec<_> = names.into_iter().map(|dispenser| Named { dispenser }).collect();
-            out.rows(&rows, now, "There is no dispenser.")?;
+            out.rows(&rows, now, "No dispenser has items or was used within a day.")?;
             Ok(Exit::Done)
         }
         DispenserCommand::Show { name, times } => show(session, name, times).await,

@@ -10,6 +10,7 @@ use crate::{
     failure::{Exit, Failure},
     output::{
         Row,
+        paint::Tone,
         table::{Cell, Column},
         text,
     },
@@ -51,6 +52,7 @@ struct LaneRow {
     since: DateTime<Utc>,
     width_set: Option<u16>,
     holders: Vec<TaskId>,
+    paused: Option<String>,
 }
 
 impl Row for LaneRow {
@@ -60,6 +62,7 @@ impl Row for LaneRow {
         Column::number("SINCE"),
         Column::number("WIDTH SET"),
         Column::text("WAITS FOR"),
+        Column::text(""),
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
@@ -70,6 +73,7 @@ impl Row for LaneRow {
             Cell::new(text::relative(self.since, now)),
             Cell::or_dash(self.width_set.map(|width| width.to_string())),
             Cell::new(holders.join(", ")),
+            Cell::new(self.paused.as_deref().unwrap_or_default()).tone(Tone::Warning),
         ]
     }
 }
@@ -101,6 +105,7 @@ async fn list(session: &Session<'_>, queue: &QueueName, limit: usize) -> Result<
         since: lane.since,
         width_set: lane.width_set.map(std::num::NonZeroU16::get),
         holders: lane.holders,
+        paused: lane.shut.as_ref().map(ToString::to_string),
     };
     let rows: Vec<LaneRow> = lanes.into_iter().map(row).collect();
     session.out.rows(&rows, now, "No task waits in a lane.")?;

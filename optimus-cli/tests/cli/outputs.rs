@@ -39,6 +39,8 @@ async fn tasks_and_queues_are_listed_and_shown() {
             ("search_nothing", &["search", "o-18"]),
         ],
     );
+    stage.furnish().await;
+    compare(&stage, &[("lane_list_paused", &["lane", "list", "mail"])]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

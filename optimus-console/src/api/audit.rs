@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 
 use super::page::{Page, PageOf, cursor, limit_of};
 use crate::{
+    access::Payloads,
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::at_ms,
+    view::{at_ms, line_shown},
 };
 
 /// An act.
@@ -21,15 +22,17 @@ pub(crate) struct ActRow {
     who: String,
     act: String,
     target: String,
+    /// Why, as typed, with what looks like a secret replaced for those who see no payloads in full.
     reason: String,
     /// What became of it; `null` if this is not known.
     outcome: Option<String>,
 }
 
 impl ActRow {
-    fn of(row: AuditRow) -> Self {
+    fn of(row: AuditRow, payloads: Payloads) -> Self {
         let AuditRow { id, at, act, outcome, .. } = row;
-        let (who, target, reason) = (act.who, act.target, act.reason);
+        let (who, target, reason) = (act.who, act.target, line_shown(&act.reason, payloads));
+        let outcome = outcome.map(|outcome| line_shown(&outcome, payloads));
         Self { id, at_ms: at_ms(at), who, act: act.act, target, reason, outcome }
     }
 }
@@ -45,5 +48,7 @@ pub(crate) async fn audit(
     let after = cursor(asked.after.as_deref())?;
     let found = seat.inspector().audit(after.as_ref(), limit_of(asked.limit)?).await?;
     let next = found.next.map(|next| next.to_string());
-    Ok(Json(Page::new(found.rows.into_iter().map(ActRow::of).collect(), next)))
+    let payloads = seat.payloads();
+    let rows = found.rows.into_iter().map(|row| ActRow::of(row, payloads)).collect();
+    Ok(Json(Page::new(rows, next)))
 }

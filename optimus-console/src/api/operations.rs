@@ -198,7 +198,8 @@ pub(crate) async fn count(
     let (operations, who) = (seat.app.client.operations(), note.who.clone());
     let operation = audited(&seat, note, async move {
         let operation = operations.count(act, filter, who).await?;
-        let text = format!("{}: {}", operation.id, operation.text());
+        let so_far = if operation.state == OperationState::Counting { " so far" } else { "" };
+        let text = format!("{} counts {} tasks{so_far}", operation.id, operation.matched);
         Ok((operation, text))
     })
     .await?;

@@ -31,6 +31,8 @@ pub(crate) struct OperationRow {
     rate_s: f64,
     created_ms: u64,
     pub(crate) updated_ms: u64,
+    /// Until when it can be confirmed; `null` unless it is counted.
+    confirm_until_ms: Option<u64>,
     /// At most 20.
     samples: Vec<TaskRowView>,
     by_task: Vec<TaskCount>,
@@ -69,10 +71,10 @@ impl OperationRow {
         Self {
             id: operation.id.clone(),
             act: json["act"].clone(),
-            filter: json["filter"].clone(),
+            filter: filter_shown(&json["filter"], payloads),
             state: operation.state.as_str(),
             who: operation.who.clone(),
-            reason: operation.reason.clone(),
+            reason: line_shown(&operation.reason, payloads),
             matched: operation.matched,
             done: operation.done,
             asked_to_stop: operation.asked_to_stop,
@@ -82,6 +84,7 @@ impl OperationRow {
             rate_s: operation.rate_s,
             created_ms: at_ms(operation.created),
             updated_ms: at_ms(operation.updated),
+            confirm_until_ms: operation.confirm_until().map(at_ms),
             samples: operation.samples.iter().map(|task| sample(task, payloads)).collect(),
             by_task: counts
                 .map(|(task, count)| TaskCount { task: task.clone(), count: *count })
@@ -98,6 +101,30 @@ impl OperationRow {
             text: operation.text(),
         }
     }
+}
+
+/// Returns a filter. It was typed by somebody who may see more than the reader.
+fn filter_shown(filter: &Value, payloads: Payloads) -> Value {
+    let mut shown = filter.clone();
+    if payloads == Payloads::Full {
+        return shown;
+    }
+    let line = |text: &mut Value| {
+        if let Some(line) = text.as_str() {
+            *text = line_shown(line, payloads).into();
+        }
+    };
+    let header = |header: &mut Value| {
+        if let Some((name, value)) = header.as_str().and_then(|text| text.split_once('=')) {
+            let one = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            let value = headers_shown(&one, payloads).remove(name).unwrap_or_default();
+            *header = format!("{name}={value}").into();
+        }
+    };
+    line(&mut shown["text"]);
+    header(&mut shown["header"]);
+    shown["headers"].as_array_mut().into_iter().flatten().for_each(header);
+    shown
 }
 
 fn sample(task: &OperationSample, payloads: Payloads) -> TaskRowView {

@@ -8,15 +8,17 @@ use std::{
     time::Duration,
 };
 
-use optimus::{Client, Found, Page, Round, Shard, Worker, group};
+use optimus::{
+    Client, Found, OperationAct, OperationFilter, Page, Round, Shard, TaskState, Worker, group,
+};
 use optimus_console::{Console, ConsoleListener};
 use optimus_testkit::{RedisServer, eventually};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::{
     client::Browser,
-    stage::{SOON, Stage, call},
+    stage::{SOON, Stage, busy, call},
 };
 
 const THINGS: [&str; 7] =
@@ -35,9 +37,14 @@ async fn unpaid(_page: Page<i64>) -> Result<Vec<Found<i64>>, std::io::Error> {
     Ok(Vec::new())
 }
 
-/// Runs the browser tests with this name over a console. Returns their output, or none if this
-/// machine lacks Node.js, Chromium or the packages of `cargo xtask console`.
+/// Runs the browser tests with this name over a console.
 async fn in_chromium(name: &'static str, browser: &Browser) -> Option<String> {
+    node(vec!["browser", "--test-name-pattern", name], browser).await
+}
+
+/// Runs tests of the pages over a console. Returns their output, or none if this machine lacks
+/// Node.js, Chromium or the packages of `cargo xtask console`.
+async fn node(tests: Vec<&'static str>, browser: &Browser) -> Option<String> {
     // All runs bundle the tests into one folder.
     static ONE: Mutex<()> = Mutex::new(());
     let url = format!("http://{}/", browser.address);
@@ -57,7 +64,7 @@ async fn in_chromium(name: &'static str, browser: &Browser) -> Option<String> {
     let run = move || {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut node = Command::new("node");
-        node.args(["tests/run.mjs", "browser", "--test-name-pattern", name]).current_dir(web);
+        node.arg("tests/run.mjs").args(tests).current_dir(web);
         node.env("CONSOLE_URL", url).env("CONSOLE_SHORT", "1").stdin(Stdio::null()).output()
     };
     let ended = spawn_blocking(run).await.unwrap().unwrap();
@@ -76,6 +83,15 @@ async fn furnish(stage: &Stage) {
     review.add((0..30).map(|number| format!("photo-{number}"))).await.unwrap();
     review.assign("carol", 5).await.unwrap();
     stage.client.dispenser("refunds").add(["r-1"]).await.unwrap();
+}
+
+/// Waits until the menu has the page of each kind of thing.
+async fn all_are_offered(browser: &Browser) {
+    eventually("all pages are offered", FOUND_WITHIN, async || {
+        let features = browser.look("overview").await["features"].clone();
+        THINGS.iter().all(|kind| features[kind] == true)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,11 +113,7 @@ async fn each_kind_of_thing_of_a_real_namespace_is_listed_and_its_page_is_whole_
     let named = |row: &Value| row["name"].as_str().unwrap().to_owned();
     assert_eq!(dispensers.iter().map(named).collect::<Vec<_>>(), ["refunds", "review"]);
     assert!(dispensers[1]["facts"].to_string().contains(r#""name":"open","value":"25""#));
-    eventually("all pages are offered", FOUND_WITHIN, async || {
-        let features = browser.look("overview").await["features"].clone();
-        THINGS.iter().all(|kind| features[kind] == true)
-    })
-    .await;
+    all_are_offered(browser).await;
     if let Some(text) = in_chromium("every page is whole", browser).await {
         assert!(text.contains("every page is whole at 1440 px"), "{text}");
     }
@@ -123,4 +135,35 @@ async fn a_page_of_1000_queues_is_painted_soon_in_chromium() {
         text.lines().filter(|line| line.contains("paint")).for_each(|line| println!("{line}"));
     }
     serving.abort();
+}
+
+/// `SCREENSHOTS=/tmp/pages SCREENSHOTS_ALL=1 cargo test -p optimus-tasks-console --test console
+/// pictures -- --ignored` draws the pages of a real console, for people who look at them.
+#[ignore = "it draws pictures for people"]
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_of_a_real_console_with_1000_queues() {
+    assert!(std::env::var_os("SCREENSHOTS").is_some(), "SCREENSHOTS names the folder");
+    let stage = Arc::new(Stage::new().await);
+    for queue in 0..QUEUES {
+        stage.submit(call("x").queue(format!("tenant-{queue}"))).await;
+    }
+    furnish(&stage).await;
+    let fingers = (0..40).map(|number| format!("fail: connect to smtp-{number}: timed out"));
+    for how in fingers.chain((0..5).map(|_| "retry".to_owned())) {
+        stage.submit(call(&how)).await;
+    }
+    let (_, running) = busy(&stage).await;
+    let worker = Worker::builder(stage.url()).namespace(&stage.namespace).queues(["apart"]);
+    let other = tokio::spawn(worker.build().unwrap().run_until(std::future::pending::<()>()));
+    let filter = OperationFilter::of(TaskState::Dead).queue("mail").unwrap();
+    let operations = stage.client.operations();
+    operations.count(OperationAct::Delete, filter, "bob").await.unwrap();
+    let served = stage.open();
+    let pause = json!({ "name": "digest", "act": "pause", "reason": "the quarter ends, OPS-412" });
+    served.browser.act("things/schedules/act", &pause).await.is(200);
+    all_are_offered(&served.browser).await;
+    let text = node(vec!["screenshots"], &served.browser).await.expect("it has a browser");
+    println!("{text}");
+    running.abort();
+    other.abort();
 }

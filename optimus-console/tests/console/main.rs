@@ -19,3 +19,4 @@ mod redaction;
 mod requests;
 mod stage;
 mod statistics;
+mod things;

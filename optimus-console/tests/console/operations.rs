@@ -1,5 +1,6 @@
 //! Changes of many tasks.
 
+use optimus::{OperationAct, OperationFilter, TaskState};
 use optimus_testkit::eventually;
 use serde_json::json;
 
@@ -78,4 +79,47 @@ async fn an_operation_needs_the_role_and_the_queues_of_its_tasks() {
     let success = json!({ "act": "requeue", "filter": { "queue": "mail", "state": "ready" } });
     olga.act("operations", &success).await.fails(400, "invalid");
     assert_eq!(stage.client.inspector().counts("mail").await.unwrap().ready, 1);
+}
+
+/// Counts the ready tasks of queue mail, as the command line does.
+async fn counted_elsewhere(stage: &Stage, act: OperationAct, state: TaskState) -> String {
+    let filter = OperationFilter::of(state).queue("mail").unwrap();
+    stage.client.operations().count(act, filter, "bob").await.unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_person_confirms_what_somebody_has_counted_elsewhere() {
+    let stage = Stage::new().await;
+    let calls: Vec<_> = (0..3).map(|_| call("x")).collect();
+    stage.client.submit_all(calls).await.unwrap();
+    let served = stage.guarded();
+    let [vera, olga, ann] = ["vera", "olga", "ann"].map(|name| served.bearer(name));
+    let id = counted_elsewhere(&stage, OperationAct::Cancel, TaskState::Ready).await;
+    let row = vera.look("operations").await["rows"][0].clone();
+    assert_eq!((&row["id"], &row["who"]), (&json!(id), &json!("bob")));
+    assert_eq!((&row["state"], &row["matched"]), (&json!("counted"), &json!(3)));
+    let (created, until) = (row["created_ms"].as_u64(), row["confirm_until_ms"].as_u64());
+    let until = until.unwrap() - created.unwrap();
+    assert!((86_400_000..86_500_000).contains(&until), "it can be confirmed for a day: {row}");
+    let path = format!("operations/{id}/confirm");
+    let confirm = json!({ "expect": 3, "reason": "OPS-7" });
+    vera.act(&path, &confirm).await.fails(403, "forbidden");
+    olga.act(&path, &json!({ "expect": 4 })).await.fails(409, "refused");
+    assert_eq!(stage.client.inspector().counts("mail").await.unwrap().ready, 3);
+    olga.act(&path, &confirm).await.is(200);
+    eventually("all are cancelled", SOON, async || {
+        stage.client.inspector().counts("mail").await.unwrap().cancelled == 3
+    })
+    .await;
+    let acts = ann.look("audit").await["rows"].clone();
+    let expected = json!(["olga", "operation.confirm", "OPS-7"]);
+    assert_eq!(json!([acts[0]["who"], acts[0]["act"], acts[0]["reason"]]), expected, "{acts}");
+    let row = ann.look("operations").await["rows"][0].clone();
+    assert_eq!((&row["who"], &row["reason"]), (&json!("bob"), &json!("OPS-7")));
+    assert_eq!(row["confirm_until_ms"], json!(null));
+    // What deletes needs the role that deletes.
+    let id = counted_elsewhere(&stage, OperationAct::Delete, TaskState::Cancelled).await;
+    let path = format!("operations/{id}/confirm");
+    olga.act(&path, &confirm).await.fails(403, "forbidden");
+    ann.act(&path, &confirm).await.is(200);
 }

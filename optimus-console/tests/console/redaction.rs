@@ -1,8 +1,10 @@
 //! Secrets do not leave the server.
 
+use optimus::{AuditAct, OperationAct, OperationFilter, TaskState};
+use optimus_console::{Payloads, Role};
 use serde_json::json;
 
-use crate::stage::{Stage, call, send_mail};
+use crate::stage::{Served, Stage, call, secrets, send_mail};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
@@ -91,4 +93,40 @@ async fn the_reason_of_a_pause_is_redacted_in_what_keeps_tasks_waiting() {
     assert!(!page.to_string().contains(secret), "{page}");
     let explain = page["explain"].to_string();
     assert!(explain.contains("password=[redacted]"), "{explain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_what_an_operator_has_typed_is_shown_only_to_those_who_see_all() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    stage.furnish().await;
+    let secret = "hunter2hunter2";
+    let why = format!("curl -H 'Authorization: Bearer {secret}' works again");
+    let filter = OperationFilter::of(TaskState::Dead).queue("mail").unwrap();
+    let filter =
+        filter.text(format!("password={secret}")).header("x-auth-token", Some(secret.to_owned()));
+    let operations = stage.client.operations();
+    operations.count(OperationAct::Requeue, filter, "bob").await.unwrap();
+    let console = stage.console().auth(optimus_console::Auth::Token(secrets()));
+    let served = Served::of(console.payloads(Role::Admin, Payloads::Full));
+    let [olga, ann] = ["olga", "ann"].map(|name| served.bearer(name));
+    let order = json!({ "act": "requeue", "filter": { "queue": "mail", "state": "dead" } });
+    let counted = olga.act("operations", &order).await.is(200).json();
+    let confirm = json!({ "expect": counted["matched"], "reason": why });
+    let path = format!("operations/{}/confirm", counted["id"].as_str().unwrap());
+    olga.act(&path, &confirm).await.is(200);
+    for (kind, name) in [("schedules", "digest"), ("lanes", "user-7"), ("limits", "limit:stripe")] {
+        let pause = json!({ "queue": "mail", "name": name, "act": "pause", "reason": why });
+        olga.act(&format!("things/{kind}/act"), &pause).await.is(200);
+    }
+    let note = AuditAct { act: "deploy".to_owned(), ..AuditAct::default() };
+    let note = stage.client.audit(note).await.unwrap();
+    note.outcome(&format!("redis://:{secret}@db/0 is moved")).await.unwrap();
+    for path in ["audit", "operations", "schedules", "lanes?queue=mail", "limits?queue=mail"] {
+        let [shown, whole] = [&olga, &ann].map(async |browser| browser.look(path).await);
+        let (shown, whole) = (shown.await.to_string(), whole.await.to_string());
+        assert!(!shown.contains(secret), "{path}: {shown}");
+        assert!(shown.contains("[redacted]"), "{path}: {shown}");
+        assert!(whole.contains(secret), "{path}: {whole}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, num::NonZeroU16};
 
 use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
 use redis::Value;
 
 use super::{
@@ -11,12 +12,17 @@ use super::{
     reply, scripts,
 };
 use crate::{
+    gate::Gate,
     id::{QueueName, TaskId},
+    limit::{LimitDetails, Shut},
     platform::instant,
 };
 
 /// At most this many holders of a lane are read.
 const HOLDERS_MAX: &str = "16";
+
+/// At most this many pauses of a queue are read to find those of lanes.
+const SHUT_MAX: usize = 256;
 
 /// At most this many lanes are read to find those in which most tasks wait.
 const COMPARED_MAX: usize = 64;
@@ -27,7 +33,8 @@ const COMPARED_MAX: usize = 64;
 pub struct LaneDetails {
     /// Its key.
     pub key: String,
-    /// Since when tasks wait in it without a break, by Redis' clock.
+    /// Since when tasks wait in it without a break, by Redis' clock; since when it is paused, if
+    /// only tasks whose turn it is wait, for its end.
     pub since: DateTime<Utc>,
     /// How many tasks wait, in state [`Blocked`](crate::TaskState::Blocked).
     pub waiting: u64,
@@ -37,6 +44,8 @@ pub struct LaneDetails {
     pub holders: Vec<TaskId>,
     /// The width that was set at run time, which is used instead of that of the tasks.
     pub width_set: Option<NonZeroU16>,
+    /// Its pause, if it is paused.
+    pub shut: Option<Shut>,
 }
 
 /// The result of a call that sets the width of a lane.
@@ -65,10 +74,12 @@ impl Broker {
             commands.push(get(&["ZCOUNT", &key, "0", "+inf"]));
             commands.push(get(&["ZRANGEBYSCORE", &key, "-1", "-1", "LIMIT", "0", HOLDERS_MAX]));
             commands.push(get(&["HGET", &keys.of("widths"), &lane[0]]));
+            let gate = Gate::Lane(lane[0].clone()).stored();
+            commands.push(get(&["ZSCORE", &keys.of("shut"), &gate]));
         }
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
-        let mut lanes = Vec::new();
+        let (mut lanes, mut shut) = (Vec::new(), Vec::new());
         for lane in all.chunks_exact(2) {
             let (waiting, holders) = (size(&next()?), texts("ZRANGEBYSCORE", next()?)?);
             lanes.push(LaneDetails {
@@ -77,11 +88,64 @@ impl Broker {
                 waiting,
                 holders: holders.iter().filter_map(|id| stored_id(queue, id)).collect(),
                 width_set: width_of(next()?)?,
+                shut: None,
             });
+            if next()? != Value::Nil {
+                shut.push(lane[0].as_str());
+            }
+        }
+        let pauses = self.lane_limits(queue, &shut).await?;
+        for lane in &mut lanes {
+            let gate = Gate::Lane(lane.key.clone());
+            let pause = pauses.iter().find(|limit| limit.gate == gate);
+            lane.shut = pause.and_then(|limit| limit.shut.clone());
         }
         // The lanes are read after their names, and the last task of one may have left meanwhile.
         lanes.retain(|lane| lane.waiting > 0);
         Ok(lanes)
+    }
+
+    /// Paused lanes in which only tasks wait whose turn it is, except the `known` ones: at most
+    /// `limit`, of 256 pauses of the queue. Such a lane has no task that waits for another one.
+    pub async fn paused_lanes(
+        &self,
+        queue: &QueueName,
+        known: &[LaneDetails],
+        limit: usize,
+    ) -> Result<Vec<LaneDetails>, BrokerError> {
+        let last = (SHUT_MAX - 1).to_string();
+        // The pauses without an end come first.
+        let shut = get(&["ZRANGE", &self.keys(queue).of("shut"), "0", &last, "REV"]);
+        let shut = texts("ZRANGE", self.read_one(shut).await?)?;
+        let gates = shut.iter().filter_map(|name| Gate::from_stored(name));
+        let keys = gates.filter_map(|gate| match gate {
+            Gate::Lane(key) => Some(key),
+            _ => None,
+        });
+        let is_new = |key: &String| known.iter().all(|lane| lane.key != *key);
+        let keys: Vec<String> = keys.filter(is_new).take(limit).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let limits = self.lane_limits(queue, &keys).await?;
+        let mut lanes = Vec::new();
+        for LimitDetails { gate, waiting, shut, .. } in limits {
+            if let (Gate::Lane(key), Some(shut), 1..) = (gate, shut, waiting) {
+                let (width_set, since) = (self.width_set(queue, &key).await?, shut.since);
+                let shut = Some(shut);
+                lanes.push(LaneDetails { key, since, waiting, holders: vec![], width_set, shut });
+            }
+        }
+        Ok(lanes)
+    }
+
+    /// Reads the limits and pauses of lanes.
+    async fn lane_limits(
+        &self,
+        queue: &QueueName,
+        keys: &[&str],
+    ) -> Result<Vec<LimitDetails>, BrokerError> {
+        let gates: Vec<Gate> = keys.iter().map(|key| Gate::Lane((*key).to_owned())).collect();
+        let found = try_join_all(gates.iter().map(|gate| self.limit(queue, gate))).await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Reads the lanes in which most tasks wait, at most `most` of the 64 that have waited longest,

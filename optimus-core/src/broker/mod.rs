@@ -13,6 +13,7 @@ mod connection;
 mod dial;
 mod dial_error;
 mod dispenser;
+mod dispenser_names;
 pub(crate) mod endpoint;
 mod error;
 mod explain;

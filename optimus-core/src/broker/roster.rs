@@ -238,12 +238,8 @@ impl Broker {
         self.rosters_of("@sources.").await
     }
 
-    /// Reads the names of all dispensers to which a client has ever added items.
-    pub async fn dispenser_names(&self) -> Result<Vec<String>, BrokerError> {
-        self.rosters_of("@d.").await
-    }
-
-    async fn rosters_of(&self, prefix: &str) -> Result<Vec<String>, BrokerError> {
+    /// Reads the names behind a prefix of all slots that were ever announced.
+    pub(super) async fn rosters_of(&self, prefix: &str) -> Result<Vec<String>, BrokerError> {
         let set = self.read_one(get(&["SMEMBERS", &keys::queues(&self.namespace)])).await?;
         let all = texts("SMEMBERS", set)?;
         let name = |slot: &String| slot.strip_prefix(prefix).map(str::to_owned);

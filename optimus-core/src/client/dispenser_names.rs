@@ -42,8 +42,9 @@ impl ToldDispensers {
 }
 
 impl Client {
-    /// Returns the names of all dispensers to which a program has ever added items in this
-    /// namespace.
+    /// Returns the names of the dispensers of this namespace that have items, or that somebody has
+    /// used within a day: added or finished items, opened a rebuild, or was an assignee. One that
+    /// is emptied and not used for longer is not listed until its next use.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].

@@ -29,6 +29,7 @@ mod namespace;
 mod ping;
 mod pipe;
 mod prometheus;
+mod ready;
 mod server;
 mod shared;
 mod sql_server;

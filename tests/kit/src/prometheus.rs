@@ -7,8 +7,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -16,6 +15,7 @@ use tempfile::TempDir;
 use crate::{
     child::ChildGuard,
     http::{HttpAnswer, http_get},
+    ready::await_ready,
 };
 
 const START_WITHIN: Duration = Duration::from_secs(60);
@@ -90,20 +90,20 @@ fn start(program: &Path, folder: &Path) -> Option<(ChildGuard, SocketAddr)> {
     let file = fs::File::create(&log).expect("the folder is writable");
     let mut process =
         ChildGuard::spawn(command.stdout(Stdio::null()).stderr(file)).expect("a shell");
-    let deadline = Instant::now() + START_WITHIN;
-    loop {
-        if http_get(address, "GET /-/ready").is_ok_and(|answer| answer.status == 200) {
-            return Some((process, address));
-        }
-        let has_ended = !matches!(process.try_wait(), Ok(None));
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        if has_ended && text.contains("address already in use") {
-            return None;
-        }
-        let is_late = Instant::now() > deadline;
-        assert!(!has_ended && !is_late, "{command:?} did not start; its log:\n{text}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    let check = || match http_get(address, "GET /-/ready") {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        _ => Err("it takes too long".into()),
+    };
+    let failure = match await_ready(&mut process, START_WITHIN, check) {
+        Ok(()) => return Some((process, address)),
+        Err(failure) => failure,
+    };
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    assert!(
+        text.contains("address already in use"),
+        "{command:?} did not start: {failure}; its log:\n{text}"
+    );
+    None
 }
 
 /// Runs `promtool` with these arguments.

@@ -3,11 +3,12 @@
 use std::io;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::child::ChildGuard;
 use crate::launch::{Launch, RedisServerBuilder};
 use crate::ping::ping;
+use crate::ready::{NotReady, await_ready};
 
 /// The time limit of a start. A server that takes longer is broken, not slow.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -122,24 +123,13 @@ impl RedisServer {
     }
 
     fn await_ready(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + START_WITHIN;
-        loop {
-            let failure = match self.process.try_wait() {
-                Ok(None) => match ping(&self.launch.address, self.launch.password.as_deref()) {
-                    Ok(()) => return Ok(()),
-                    Err(error) if Instant::now() >= deadline + load_time(&error) => {
-                        error.to_string()
-                    }
-                    Err(_) => {
-                        thread::sleep(Duration::from_millis(2));
-                        continue;
-                    }
-                },
-                Ok(Some(status)) => format!("the server ended with {status}"),
-                Err(error) => error.to_string(),
-            };
-            return Err(format!("no Redis server: {failure}; its log:\n{}", self.launch.log()));
-        }
+        let launch = &self.launch;
+        let check = || {
+            let answer = ping(&launch.address, launch.password.as_deref());
+            answer.map_err(|error| NotReady { longer: load_time(&error), why: error.to_string() })
+        };
+        await_ready(&mut self.process, START_WITHIN, check)
+            .map_err(|failure| format!("no Redis server: {failure}; its log:\n{}", launch.log()))
     }
 
     /// Waits until a signal was delivered, which happens a moment after the call. If the system

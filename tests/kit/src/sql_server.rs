@@ -9,12 +9,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::child::ChildGuard;
+use crate::ready::await_ready;
 
 /// The time limit of a start.
 const START_WITHIN: Duration = Duration::from_secs(60);
@@ -181,15 +181,11 @@ fn start(command: &mut Command, folder: &Path, ready: &str) -> ChildGuard {
     let file = fs::File::create(&log).expect("the folder is writable");
     command.stdout(Stdio::null()).stderr(file);
     let mut process = ChildGuard::spawn(command).expect("a shell");
-    let deadline = Instant::now() + START_WITHIN;
-    loop {
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        if text.contains(ready) {
-            return process;
-        }
-        let has_ended = !matches!(process.try_wait(), Ok(None));
-        let is_late = Instant::now() > deadline;
-        assert!(!has_ended && !is_late, "{command:?} did not start; its log:\n{text}");
-        thread::sleep(Duration::from_millis(5));
-    }
+    let text = || fs::read_to_string(&log).unwrap_or_default();
+    let check = || if text().contains(ready) { Ok(()) } else { Err("it takes too long".into()) };
+    let started = await_ready(&mut process, START_WITHIN, check);
+    started.unwrap_or_else(|failure| {
+        panic!("{command:?} did not start: {failure}; its log:\n{}", text())
+    });
+    process
 }

@@ -156,7 +156,7 @@ async fn done(
             format!("resumed; it {}", client.gate(queue, gate).resume().await?)
         }
         (Thing::Schedule(name), Verb::Pause) => {
-            let is_new = client.schedules().pause(&name, who).await?;
+            let is_new = client.schedules().pause_because(&name, who, why).await?;
             said(changed(is_new), "paused", "it was paused before, or is not there")
         }
         (Thing::Schedule(name), Verb::Resume) => {

@@ -10,7 +10,7 @@ use crate::{
     api::page::Page,
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::{Fact, ThingRow, beginning_shown, kept},
+    view::{Fact, ThingRow, beginning_shown, kept, pause_shown},
 };
 
 /// How many functions, sources or dispensers are listed.
@@ -26,12 +26,13 @@ pub(crate) async fn shards(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> 
     let names = seat.app.client.shard_names().await?;
     let mut rows = Vec::new();
     for name in names.into_iter().take(NAMES_MAX) {
-        rows.push(shards_row(&seat.app.client.shards(name).look().await?));
+        rows.push(shards_row(&seat.app.client.shards(name).look().await?, seat.payloads()));
     }
     Ok(Json(Page::new(rows, None)))
 }
 
-fn shards_row(found: &ShardsDetails) -> ThingRow {
+fn shards_row(found: &ShardsDetails, payloads: Payloads) -> ThingRow {
+    let paused = found.paused.as_ref().map(|shut| pause_shown(shut, payloads).to_string());
     let held = found.shards.iter().filter(|shard| shard.holder.is_some()).count();
     let each = found.shards.iter().take(SLICES_MAX).filter_map(|shard| {
         let holder = shard.holder.as_ref()?;
@@ -48,7 +49,7 @@ fn shards_row(found: &ShardsDetails) -> ThingRow {
         title: found.name.clone(),
         name: found.name.clone(),
         queue: None,
-        state: found.paused.as_ref().map_or_else(|| "active".to_owned(), ToString::to_string),
+        state: paused.unwrap_or_else(|| "active".to_owned()),
         facts: facts.into_iter().chain(each).collect(),
         acts: vec![if found.paused.is_some() { "resume" } else { "pause" }],
     }
@@ -73,7 +74,7 @@ fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
         found.slices.iter().map(|slice| of(&slice.scans)).sum()
     };
     let state = match (&found.paused, found.slow_since) {
-        (Some(shut), _) => shut.to_string(),
+        (Some(shut), _) => pause_shown(shut, payloads).to_string(),
         (None, Some(_)) => "reads only probes, because its tasks fail".to_owned(),
         (None, None) => "active".to_owned(),
     };
@@ -108,8 +109,8 @@ fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DispensersOf {
-    /// The names, with commas between them. Without it, all to which a program has added items, 100
-    /// a page.
+    /// The names, with commas between them. Without it, all that have items or were used within a
+    /// day, 100 a page.
     name: Option<String>,
     /// The `next` of the page before.
     after: Option<String>,

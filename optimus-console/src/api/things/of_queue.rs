@@ -11,7 +11,7 @@ use crate::{
     api::page::{Page, cursor},
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
-    view::{Fact, ThingRow, pause_shown},
+    view::{Fact, ThingRow, line_shown, pause_shown},
 };
 
 /// Lists the lanes in which tasks wait, the one that has waited longest first.
@@ -22,22 +22,24 @@ pub(crate) async fn lanes(
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |row| row.counts.blocked > 0).await?;
-    let inspector = &seat.inspector();
+    let (inspector, payloads) = (&seat.inspector(), seat.payloads());
     let page = rows_of(queues, |queue| async move {
         let lanes = inspector.lanes(&queue, ROWS_A_QUEUE).await?;
-        Ok(lanes.iter().map(|lane| lane_row(&queue, lane)).collect())
+        Ok(lanes.iter().map(|lane| lane_row(&queue, lane, payloads)).collect())
     });
     Ok(Json(page.await?))
 }
 
-fn lane_row(queue: &QueueName, lane: &LaneDetails) -> ThingRow {
+fn lane_row(queue: &QueueName, lane: &LaneDetails, payloads: Payloads) -> ThingRow {
+    let shut = lane.shut.as_ref().map(|shut| pause_shown(shut, payloads));
     let holders = lane.holders.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
     ThingRow {
         title: lane.key.clone(),
         name: lane.key.clone(),
         queue: Some(queue.to_string()),
-        state: format!("{} waiting", lane.waiting),
+        state: shut.map_or_else(|| "open".to_owned(), |shut| shut.to_string()),
         facts: [
+            Some(Fact::new("waiting", lane.waiting)),
             Some(Fact::new("since", instant(lane.since))),
             Some(Fact::new("holders", holders)),
             Fact::of("width", lane.width_set),
@@ -45,7 +47,7 @@ fn lane_row(queue: &QueueName, lane: &LaneDetails) -> ThingRow {
         .into_iter()
         .flatten()
         .collect(),
-        acts: vec!["pause", "resume"],
+        acts: vec![if lane.shut.is_some() { "resume" } else { "pause" }],
     }
 }
 
@@ -144,18 +146,20 @@ pub(crate) async fn schedules(
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |_| true).await?;
-    let client = &seat.app.client;
+    let (client, payloads) = (&seat.app.client, seat.payloads());
     let page = rows_of(queues, |queue| async move {
         let page = client.schedules().list(&queue, None, ROWS_A_QUEUE).await?;
-        Ok(page.rows.iter().map(schedule_row).collect())
+        Ok(page.rows.iter().map(|found| schedule_row(found, payloads)).collect())
     });
     Ok(Json(page.await?))
 }
 
-fn schedule_row(found: &ScheduleDetails) -> ThingRow {
+fn schedule_row(found: &ScheduleDetails, payloads: Payloads) -> ThingRow {
+    let why = Some(line_shown(&found.paused_why, payloads)).filter(|why| !why.is_empty());
+    let why = why.map_or_else(String::new, |why| format!(" ({why})"));
     let state = match (&found.paused, found.is_orphaned()) {
-        (Some((_, by)), _) if by.is_empty() => "paused".to_owned(),
-        (Some((_, by)), _) => format!("paused by {by}"),
+        (Some((_, by)), _) if by.is_empty() => format!("paused{why}"),
+        (Some((_, by)), _) => format!("paused by {by}{why}"),
         (None, true) => "no worker ticks it".to_owned(),
         (None, false) => "active".to_owned(),
     };

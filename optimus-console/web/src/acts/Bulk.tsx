@@ -3,18 +3,16 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { operations, takeOperation } from "../api/events";
-import { get, path, post, words } from "../api/client";
+import { get, path, post } from "../api/client";
 import type { Filter, Operation } from "../api/types";
-import { say } from "../state/notes";
 import { Dialog } from "../ui/Dialog";
 import { Problem, Waiting } from "../ui/Await";
-import { Reason } from "../ui/Confirm";
 import { Text } from "../ui/Text";
-import { count, whole } from "../text/format";
+import { whole } from "../text/format";
 import { write } from "../state/hash";
 import { ACTS, allWords, filterWords, type TaskAct } from "./names";
 import { Progress } from "./Progress";
-import { Samples } from "./Samples";
+import { Question } from "./Question";
 
 const EVERY_MS = 700;
 const isOver = (state: string) => ["done", "cancelled", "failed"].includes(state);
@@ -73,21 +71,13 @@ export function Bulk({ act, filter, close }: Props) {
         </p>
         {error !== undefined && <Problem error={error} />}
         {operation === undefined && error === undefined && <Waiting />}
-        {operation && <Stage act={act} operation={operation} leave={leave} />}
+        {operation && <Stage operation={operation} leave={leave} />}
       </div>
     </Dialog>
   );
 }
 
-function Stage({
-  act,
-  operation,
-  leave,
-}: {
-  act: TaskAct;
-  operation: Operation;
-  leave: () => void;
-}) {
+function Stage({ operation, leave }: { operation: Operation; leave: () => void }) {
   if (operation.state === "counting") {
     return (
       <p role="status" class="big-count">
@@ -96,7 +86,7 @@ function Stage({
     );
   }
   if (operation.state === "counted") {
-    return <Question act={act} operation={operation} leave={leave} />;
+    return <Question operation={operation} leave={leave} />;
   }
   return (
     <>
@@ -110,57 +100,5 @@ function Stage({
         </button>
       </footer>
     </>
-  );
-}
-
-function Question({
-  act,
-  operation,
-  leave,
-}: {
-  act: TaskAct;
-  operation: Operation;
-  leave: () => void;
-}) {
-  const [reason, setReason] = useState("");
-  const [error, setError] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
-  const { matched, id } = operation;
-  const confirm = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      const body = { expect: matched, reason: reason.trim() || undefined };
-      takeOperation(await post<Operation>(`${path("operations", id)}/confirm`, body));
-      say(`The operation over ${count(matched, "task")} runs.`);
-    } catch (problem) {
-      setError(words(problem));
-      setBusy(false);
-    }
-  };
-  return (
-    <form onSubmit={(event) => void confirm(event)}>
-      <p class="big-count" role="status">
-        <b class="num">{whole(matched)}</b> {matched === 1 ? "task matches" : "tasks match"}
-      </p>
-      {matched > 0 && <p>{ACTS[act].means}</p>}
-      <Samples operation={operation} />
-      {matched > 0 && <Reason value={reason} change={setReason} />}
-      {error !== undefined && (
-        <p class="form-error" role="alert">
-          {error}
-        </p>
-      )}
-      <footer class="dialog-foot">
-        <button type="button" class="btn" onClick={leave}>
-          Back
-        </button>
-        {matched > 0 && (
-          <button class={`btn ${ACTS[act].danger ? "is-danger" : "is-main"}`} disabled={isBusy}>
-            {ACTS[act].verb} {count(matched, "task")}
-          </button>
-        )}
-      </footer>
-    </form>
   );
 }

@@ -20,7 +20,13 @@ const COLUMNS: Column<TaskRow>[] = [
   },
 ];
 
-export function Samples({ operation }: { operation: Operation }) {
+interface Props {
+  operation: Operation;
+  /** Whether the tasks are hidden until the reader asks for them. */
+  isClosed?: boolean;
+}
+
+export function Samples({ operation, isClosed = false }: Props) {
   const { samples, by_task, matched } = operation;
   if (matched === 0) return null;
   return (
@@ -33,7 +39,7 @@ export function Samples({ operation }: { operation: Operation }) {
         ))}
       </ul>
       {samples.length > 0 && (
-        <details class="samples" open>
+        <details class="samples" open={!isClosed}>
           <summary>{samples.length} of them</summary>
           <Table label="Samples" columns={COLUMNS} rows={samples} id={(row) => row.id} />
         </details>

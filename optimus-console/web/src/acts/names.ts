@@ -1,6 +1,6 @@
 // The acts on tasks: their words, who may do them, and the states that they apply to.
 
-import type { BulkAct, Filter, State } from "../api/types";
+import type { BulkAct, OperationFilter, State } from "../api/types";
 import type { Act } from "../api/session";
 import type { IconName } from "../ui/Icon";
 
@@ -81,13 +81,28 @@ export function allWords(act: TaskAct, isNarrow: boolean): string {
   return act === "run_now" ? `Run ${which} now` : `${ACTS[act].verb} ${which}`;
 }
 
+/** How many queues of a filter are named. */
+const NAMED = 5;
+
+/** `queue a`, `queues a, b and 4 more`, or `all queues`. */
+function queueWords({ queue, queues }: OperationFilter): string {
+  const all = queues ?? (queue ? [queue] : []);
+  if (all.length === 0) return "all queues";
+  const more = all.length > NAMED ? ` and ${all.length - NAMED} more` : "";
+  return `${all.length === 1 ? "queue" : "queues"} ${all.slice(0, NAMED).join(", ")}${more}`;
+}
+
 /** The filter of an operation in words. */
-export function filterWords(filter: Filter): string {
-  const parts = [`queue ${filter.queue}`];
-  if (filter.state) parts.push(`state ${filter.state}`);
+export function filterWords(filter: OperationFilter): string {
+  const parts = [queueWords(filter)];
+  const states = filter.states ?? (filter.state ? [filter.state] : []);
+  if (states.length > 0)
+    parts.push(`${states.length === 1 ? "state" : "in"} ${states.join(" or ")}`);
   if (filter.task) parts.push(`task ${filter.task}`);
   if (filter.fingerprint) parts.push(`failure ${filter.fingerprint}`);
-  if (filter.header) parts.push(`header ${filter.header}`);
+  if (filter.cause) parts.push(`cause ${filter.cause}`);
+  const headers = filter.headers ?? (filter.header ? [filter.header] : []);
+  for (const header of headers) parts.push(`header ${header}`);
   if (filter.older_ms) parts.push(`older than ${Math.round(filter.older_ms / 1000)} s`);
   if (filter.text) parts.push(`text “${filter.text}”`);
   return parts.join(", ");

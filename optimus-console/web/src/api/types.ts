@@ -261,23 +261,42 @@ export interface Filter {
   text?: string | null;
 }
 
+/** The filter of an operation, which may have several of each. */
+export interface OperationFilter {
+  queue?: string | null;
+  queues?: string[];
+  state?: string | null;
+  states?: string[];
+  task?: string | null;
+  fingerprint?: string | null;
+  cause?: string | null;
+  header?: string | null;
+  headers?: string[];
+  older_ms?: number | null;
+  text?: string | null;
+}
+
 export interface Operation {
   id: string;
   act: BulkAct;
-  filter: Filter;
+  filter: OperationFilter;
   state: "counting" | "counted" | "running" | "done" | "cancelled" | "failed";
   who: string | null;
   reason: string | null;
   matched: number;
   done: number;
+  asked_to_stop: number;
   refused: number;
   gone: number;
   left: number;
   rate_s: number | null;
   created_ms: number;
   updated_ms: number;
+  confirm_until_ms: number | null;
   samples: TaskRow[];
   by_task: { task: string; count: number }[];
+  problems: { id: string; error: string }[];
+  failure: string | null;
   text: string;
 }
 

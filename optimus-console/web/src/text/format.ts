@@ -26,6 +26,8 @@ export function short(value: number): string {
 function digits(value: number): string {
   const size = Math.abs(value);
   if (size >= 100) return value.toFixed(0);
+  // The labels of an axis differ from each other, also if few tasks run.
+  if (size < 0.1) return value.toFixed(3).replace(/\.?0+$/, "");
   return (size >= 10 ? value.toFixed(1) : value.toFixed(size >= 1 ? 1 : 2)).replace(/\.0+$/, "");
 }
 

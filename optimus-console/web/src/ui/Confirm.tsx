@@ -11,7 +11,7 @@ interface Props {
   /** The word on the button: what happens. */
   act: string;
   danger?: boolean;
-  reasonHint?: string;
+  reasonHint?: string | undefined;
   run: (reason: string | undefined) => Promise<string | undefined>;
   close: () => void;
   children?: ComponentChildren;

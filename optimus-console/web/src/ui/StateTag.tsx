@@ -19,6 +19,7 @@ const LIKE: Record<string, string> = {
   failed: "dead",
   paused: "blocked",
   active: "success",
+  open: "success",
 };
 
 export function StateTag({ state }: { state: string }) {

@@ -10,8 +10,8 @@ export interface Column<Row> {
   name: string;
   head: string;
   cell: (row: Row) => ComponentChildren;
-  /** Numbers are at the right. */
-  kind?: "number" | "text";
+  /** Numbers are at the right; acts stay in sight on a narrow screen. */
+  kind?: "number" | "text" | "acts";
   /** Hidden on a narrow screen. */
   wide?: boolean;
   /** Takes the space that is left. */
@@ -46,6 +46,7 @@ export interface Selection {
 function classes<Row>(column: Column<Row>): string {
   const names = [
     column.kind === "number" && "number",
+    column.kind === "acts" && "is-acts",
     column.wide && "wide",
     column.grow && "grow",
   ];

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
+import type { Operation, Role } from "../../src/api/types";
+import { counted } from "../mock/store";
 import { mock, type Mock, type Options } from "../mock/server";
 import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
 
@@ -140,4 +142,72 @@ test("a process is asked to use other numbers of slots", () =>
     await dialog(page).getByRole("button", { name: "Set the slots" }).click();
     await page.waitForSelector(".note");
     assert.deepEqual(on.store.acts[0]?.body, { act: "slots", slots: 12 });
+  }));
+
+test("an operation that somebody else has counted is confirmed with its count and its age", () =>
+  open({}, async ({ page }, on) => {
+    on.store.operations = [counted(Date.now(), 3_600_000)];
+    await goTo(page, "#/operations");
+    const row = page.locator(".operation-row").first();
+    await row.getByText("212 tasks match; nothing has changed yet").waitFor();
+    await row.getByText("Counted by cli-bo, 1 h ago").waitFor();
+    await row.getByRole("button", { name: "Confirm" }).click();
+    const asked = dialog(page);
+    await asked
+      .getByText("Cancel tasks of all queues, in ready or delayed, task receipt")
+      .waitFor();
+    await asked.getByText("Counted by cli-bo, 1 h ago").waitFor();
+    await asked.getByText("The tasks don't run.").waitFor();
+    assert.deepEqual(await faults(page), []);
+    await asked.getByLabel("Reason").fill("OPS-7");
+    await asked.getByRole("button", { name: "Cancel 212 tasks" }).click();
+    await asked.getByText("of 212 done").waitFor();
+    assert.deepEqual(on.store.acts, [
+      { path: "operations/op9/confirm", body: { expect: 212, reason: "OPS-7" } },
+    ]);
+    await asked.getByRole("button", { name: "Close" }).last().click();
+    await page.waitForFunction(() => document.querySelector("dialog[open]") === null);
+    assert.equal(await row.getByRole("button", { name: "Confirm" }).count(), 0);
+  }));
+
+test("an operation is confirmed by those who may act on its tasks, and within a day", async () => {
+  const buttons = (page: Page) => page.locator("main button:has-text('Confirm')");
+  const look = async (role: Role, change: Partial<Operation>, expected: number) =>
+    open({ role }, async ({ page }, on) => {
+      on.store.operations = [{ ...counted(Date.now(), 3_600_000), ...change }];
+      await goTo(page, "#/operations");
+      await page.waitForSelector("text=Counted by cli-bo");
+      assert.equal(await buttons(page).count(), expected, `${role} ${JSON.stringify(change)}`);
+    });
+  await look("viewer", {}, 0);
+  await look("operator", {}, 1);
+  await look("operator", { act: "delete" }, 0);
+  await look("admin", { act: "delete" }, 1);
+  await look("admin", { matched: 0 }, 0);
+  await open({}, async ({ page }, on) => {
+    on.store.operations = [counted(Date.now(), 90_000_000)];
+    await goTo(page, "#/operations");
+    await page.waitForSelector("text=It was counted more than a day ago");
+    assert.equal(await buttons(page).count(), 0);
+  });
+});
+
+test("a schedule is paused with a reason, which is shown beside who has paused it", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/schedules");
+    await page.locator("tr:has-text('nightly report') button:has-text('Pause')").click();
+    await dialog(page).getByText("It submits no task until it is resumed.").waitFor();
+    await dialog(page).getByLabel("Reason").fill("the quarter ends");
+    await dialog(page).getByRole("button", { name: "Pause" }).click();
+    await page.waitForSelector(".note");
+    const { body } = on.store.acts[0] ?? {};
+    assert.deepEqual(body, {
+      queue: "mail",
+      name: "schedules-0",
+      act: "pause",
+      reason: "the quarter ends",
+    });
+    const paused = page.locator("tr:has-text('digest')");
+    await paused.locator(".state:has-text('paused')").waitFor();
+    await paused.getByText("by ann (warehouse moves, OPS-412)").waitFor();
   }));

@@ -167,4 +167,8 @@ test("an empty store shows what to do", () =>
     await page.waitForSelector("text=No queue yet");
     await goTo(page, "#/workers");
     await page.waitForSelector("text=No process runs a worker");
+    await goTo(page, "#/operations");
+    await page.waitForSelector("text=retry a group on the page of failures");
+    await goTo(page, "#/dispensers");
+    await page.waitForSelector("text=Add items to one to see it");
   }));

@@ -3,6 +3,8 @@
 import type { Filter, Operation } from "../../src/api/types";
 import { type Store, taskRow } from "./store";
 
+const DAY_MS = 86_400_000;
+
 type Body = Record<string, unknown>;
 
 function pause(store: Store, name: string, body: Body, act: string, now: number): void {
@@ -28,17 +30,21 @@ function start(store: Store, body: Body, now: number): Operation {
     reason: null,
     matched,
     done: 0,
+    asked_to_stop: 0,
     refused: 0,
     gone: 0,
     left: matched,
     rate_s: null,
     created_ms: now,
     updated_ms: now,
+    confirm_until_ms: null,
     samples,
     by_task: [
       { task: "welcome", count: Math.ceil(matched / 2) },
       { task: "receipt", count: Math.floor(matched / 2) },
     ],
+    problems: [],
+    failure: null,
     text: "",
   };
   store.operations.unshift(started);
@@ -48,7 +54,10 @@ function start(store: Store, body: Body, now: number): Operation {
 /** Advances an operation each time that it is asked for. */
 export function advance(store: Store, operation: Operation, now: number): Operation {
   operation.updated_ms = Math.max(now, operation.updated_ms + 1);
-  if (operation.state === "counting") operation.state = "counted";
+  if (operation.state === "counting") {
+    operation.state = "counted";
+    operation.confirm_until_ms = operation.updated_ms + DAY_MS;
+  }
   if (operation.state === "running") {
     const step = Math.min(operation.left, Math.ceil(operation.matched / 3));
     operation.done += step;

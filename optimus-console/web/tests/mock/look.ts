@@ -267,7 +267,7 @@ export function things(kind: string) {
       kind === "schedules"
         ? ["nightly report", "hourly sync", "cleanup", "digest", "rotate keys"][index]
         : `${kind.slice(0, -1)} ${index + 1}`,
-    state: index === 3 ? "paused" : "active",
+    state: index === 3 ? "paused by ann (warehouse moves, OPS-412)" : "active",
     facts: [
       {
         name: kind === "schedules" ? "Cron" : "Waiting",

@@ -52,6 +52,7 @@ class Server {
 
   constructor(readonly options: Options) {
     this.store = newStore(this.now(), options.mode === "empty" ? 0 : (options.queues ?? 15));
+    if (options.mode === "empty") this.store.operations = [];
     this.mount = options.mount ?? "/";
   }
 
@@ -207,7 +208,7 @@ class Server {
         return found && advance(this.store, found, now);
       }
       default:
-        return look.things(first);
+        return this.options.mode === "empty" ? { rows: [], next: null } : look.things(first);
     }
   }
 }

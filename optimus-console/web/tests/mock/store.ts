@@ -135,15 +135,47 @@ function finished(now: number): Operation {
     reason: "payments are up again",
     matched: 1204,
     done: 1201,
+    asked_to_stop: 0,
     refused: 2,
     gone: 1,
     left: 0,
     rate_s: null,
     created_ms: now - 5_400_000,
     updated_ms: now - 5_300_000,
+    confirm_until_ms: null,
     samples: [],
     by_task: [],
-    text: "1,201 requeued, 2 refused (biz id held), 1 gone",
+    problems: [{ id: "billing/x", error: "another task has its biz id" }],
+    failure: null,
+    text: "requeue dead tasks of queue billing: done, 1201 of 1204 changed, 2 refused, 1 gone",
+  };
+}
+
+/** An operation that somebody has counted with the command line. */
+export function counted(now: number, age: number): Operation {
+  return {
+    ...finished(now),
+    id: "op9",
+    act: "cancel",
+    filter: { queue: null, queues: [], states: ["ready", "delayed"], task: "receipt", headers: [] },
+    state: "counted",
+    who: "cli-bo",
+    reason: "",
+    matched: 212,
+    done: 0,
+    refused: 0,
+    gone: 0,
+    left: 212,
+    created_ms: now - age,
+    updated_ms: now - age,
+    confirm_until_ms: now - age + 86_400_000,
+    samples: [0, 1, 2].map((index) => ({
+      ...taskRow("mail", "ready", index, now),
+      task: "receipt",
+    })),
+    by_task: [{ task: "receipt", count: 212 }],
+    problems: [],
+    text: "cancel ready, delayed tasks of all queues: 212 match, not confirmed",
   };
 }
 
@@ -153,7 +185,7 @@ export function store(now: number, many: number): Store {
   return {
     queues: names.slice(0, many).map((name, index) => queueRow(name, index, now)),
     gone: new Set(),
-    operations: [finished(now)],
+    operations: [counted(now, 25 * 60_000), finished(now)],
     audit: [
       {
         id: "3-0",

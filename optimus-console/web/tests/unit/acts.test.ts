@@ -31,9 +31,24 @@ test("a filter is told in words", () => {
   assert.equal(words, "queue mail, state dead, failure k3, older than 90 s, text “x”");
 });
 
-test("an operation's part counts what is refused or gone, and is whole when it is done", () => {
-  const operation = { state: "running", matched: 10, done: 3, refused: 1, gone: 1 } as Operation;
-  assert.equal(part(operation), 0.5);
+test("a filter of the command line may have no queue, several states and several headers", () => {
+  const none = { queue: null, queues: [], state: null, states: ["ready", "delayed"], headers: [] };
+  assert.equal(filterWords(none), "all queues, in ready or delayed");
+  const many = { queues: ["a", "b", "c", "d", "e", "f"], headers: ["x=1", "y"], cause: "lost" };
+  const words = "queues a, b, c, d, e and 1 more, cause lost, header x=1, header y";
+  assert.equal(filterWords(many), words);
+});
+
+test("an operation's part counts what is asked to stop, refused or gone, and is whole when it is done", () => {
+  const operation = {
+    state: "running",
+    matched: 10,
+    done: 3,
+    asked_to_stop: 1,
+    refused: 1,
+    gone: 1,
+  } as Operation;
+  assert.equal(part(operation), 0.6);
   assert.equal(part({ ...operation, state: "done" }), 1);
   assert.equal(part({ ...operation, matched: 0 }), 0);
 });

@@ -21,6 +21,8 @@ test("a number is short, and its unit changes before it reaches a thousand", () 
   assert.equal(whole(2_310_442), "2,310,442");
   assert.equal(rate(null), "–");
   assert.equal(rate(310), "310/s");
+  const few = [0.004, 0.01, 0.015, 0.0201, 0.0001].map(rate);
+  assert.deepEqual(few, ["0.004/s", "0.01/s", "0.015/s", "0.02/s", "0/s"]);
 });
 
 test("a duration has at most two units", () => {

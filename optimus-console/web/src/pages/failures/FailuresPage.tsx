@@ -73,8 +73,14 @@ function columns(ask: Ask): Column<FailureRow>[] {
       wide: true,
       cell: (row) => <Ago at={row.first_ms} />,
     },
-    { name: "last", head: "Last", kind: "number", cell: (row) => <Ago at={row.last_ms} /> },
-    { name: "acts", head: "", cell: (row) => <Acts row={row} ask={ask} /> },
+    {
+      name: "last",
+      head: "Last",
+      kind: "number",
+      wide: true,
+      cell: (row) => <Ago at={row.last_ms} />,
+    },
+    { name: "acts", head: "", kind: "acts", cell: (row) => <Acts row={row} ask={ask} /> },
   ];
 }
 

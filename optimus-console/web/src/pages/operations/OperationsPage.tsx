@@ -5,10 +5,12 @@ import { path, post } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { may } from "../../api/session";
 import type { Operation } from "../../api/types";
+import { ConfirmCounted, isLate } from "../../acts/ConfirmCounted";
 import { ACTS, actOf, filterWords } from "../../acts/names";
 import { Progress } from "../../acts/Progress";
 import { Samples } from "../../acts/Samples";
 import { attempt } from "../../state/notes";
+import { now } from "../../state/time";
 import { Ago } from "../../ui/Ago";
 import { Await, Empty } from "../../ui/Await";
 import { Icon } from "../../ui/Icon";
@@ -24,7 +26,9 @@ function Cancel({ operation, done }: { operation: Operation; done: () => Promise
   const cancel = async () => {
     await post(`${path("operations", operation.id)}/cancel`);
     await done();
-    return "The operation stops. What it has done stays.";
+    return operation.state === "running"
+      ? "The operation stops. What it has done stays."
+      : "The operation is dropped. Nothing has changed.";
   };
   return (
     <button type="button" class="btn is-small" onClick={() => void attempt(cancel)}>
@@ -39,12 +43,16 @@ function One({ operation, done }: { operation: Operation; done: () => Promise<vo
     <li class="panel operation-row">
       <div class="operation-head">
         <h2>
-          {ACTS[actOf(operation.act)].verb} <Text value={filterWords(operation.filter)} />
+          {ACTS[actOf(operation.act)].verb} tasks of <Text value={filterWords(operation.filter)} />
         </h2>
-        <Cancel operation={operation} done={done} />
+        <span class="row-acts">
+          <ConfirmCounted operation={operation} />
+          <Cancel operation={operation} done={done} />
+        </span>
       </div>
       <Progress operation={operation} />
       <p class="dim operation-who">
+        {operation.state === "counted" && "Counted by "}
         <Text value={operation.who ?? "somebody"} max={60} />, <Ago at={operation.created_ms} />
         {operation.reason && (
           <>
@@ -52,7 +60,10 @@ function One({ operation, done }: { operation: Operation; done: () => Promise<vo
           </>
         )}
       </p>
-      {operation.state === "counted" && <Samples operation={operation} />}
+      {isLate(operation, now.value) && (
+        <p>It was counted more than a day ago and can’t be confirmed any more. Count again.</p>
+      )}
+      {operation.state === "counted" && <Samples operation={operation} isClosed />}
     </li>
   );
 }
@@ -69,8 +80,8 @@ export function OperationsPage() {
         {({ rows }) =>
           rows.length === 0 ? (
             <Empty>
-              None. Filter the tasks of a queue and choose “Retry all”, or retry a group on the page
-              of failures.
+              No operation yet. Filter the tasks of a queue and choose “Retry all”, or retry a group
+              on the page of failures. Those that the command line counts are here, too.
             </Empty>
           ) : (
             <ul class="stack">

@@ -23,7 +23,7 @@ export function RunningOperations({ rows }: { rows: Operation[] }) {
         {newest(rows, operations.value).map((row) => (
           <li key={row.id}>
             <p>
-              <b>{ACTS[actOf(row.act)].verb}</b> <Text value={filterWords(row.filter)} />
+              <b>{ACTS[actOf(row.act)].verb}</b> tasks of <Text value={filterWords(row.filter)} />
             </p>
             <Progress operation={row} />
           </li>

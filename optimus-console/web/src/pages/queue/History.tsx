@@ -78,7 +78,13 @@ export function History({ queue, kept }: Props) {
       </div>
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
       {pages.rows === undefined && pages.error === undefined && <Waiting />}
-      {pages.rows?.length === 0 && <Empty>Nothing is kept of this day.</Empty>}
+      {pages.rows?.length === 0 && (
+        <Empty>
+          {kept
+            ? "Nothing is kept of this day."
+            : 'This queue keeps no history. A task keeps one with history = "180d"; so does optimus history keep.'}
+        </Empty>
+      )}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <Table
           label={`History of ${day}`}

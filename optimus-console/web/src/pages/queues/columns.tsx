@@ -58,7 +58,7 @@ export const COLUMNS: Column<QueueRow>[] = [
   },
   column("ready", "Ready"),
   { name: "oldest", head: "Oldest", kind: "number", cell: (row) => duration(row.oldest_ms) },
-  column("working", "Working"),
+  column("working", "Working", true),
   column("delayed", "Delayed", true),
   column("retry", "Retry", true),
   column("blocked", "Blocked", true),

@@ -26,6 +26,40 @@ const ABOUT: Record<Feature, string> = {
   dispensers: "Pools of items that people or programs take, and give back or finish.",
 };
 
+/** What to do to see something here. */
+const EMPTY: Record<Feature, string> = {
+  lanes: 'No task waits in a lane. A task joins a lane by its key, such as lane = "user-{user}".',
+  limits:
+    "No limit is set, declared or in use. Set one in the code of a task, or with optimus limit.",
+  schedules: "No schedule. Add one in code, or with optimus schedule put.",
+  groups: "No group of tasks is kept. A group is kept for a while after its last task has ended.",
+  shards: "No sharded function. One is listed once a worker serves it.",
+  sources: "No source. One is listed once a worker serves it.",
+  dispensers: "No dispenser has items, or was used within a day. Add items to one to see it.",
+};
+
+/** What a pause means. */
+const PAUSE: Partial<Record<Feature, string>> = {
+  lanes: "Workers start no further task of this lane. Tasks that run go on.",
+  limits: "Workers start no further task with this limit. Tasks that run go on.",
+  schedules: "It submits no task until it is resumed. Instants that pass meanwhile are left out.",
+  shards: "No worker works on its shards until it is resumed. Rounds that run end first.",
+  sources: "No worker reads it until it is resumed. Tasks that it has submitted go on.",
+};
+
+/** The state of a thing, which may say by whom and why it is paused. */
+function ThingState({ state }: { state: string }) {
+  const word = state.startsWith("paused") ? "paused" : state;
+  const isWord = /^[a-z]+$/.test(word);
+  const rest = isWord ? state.slice(word.length).trim() : state;
+  return (
+    <span class="thing-state">
+      {isWord && <StateTag state={word} />}
+      {rest !== "" && <Text value={rest} max={240} class={isWord ? "dim" : ""} />}
+    </span>
+  );
+}
+
 type Ask = (act: string, row: ThingRow) => void;
 
 /** `run_now` as `Run now`, for acts and columns. */
@@ -53,15 +87,22 @@ function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
           },
         ]
       : []),
-    { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
+    { name: "state", head: "State", cell: (row) => <ThingState state={row.state} /> },
     ...names.map((name, index) => ({
       name: `fact ${name}`,
       head: verb(name),
-      wide: index > 1,
+      wide: index > 0,
       cell: (row: ThingRow) => <Text value={of(row, name)} max={120} />,
     })),
     ...(hasActs
-      ? [{ name: "acts", head: "", cell: (row: ThingRow) => <Acts row={row} ask={ask} /> }]
+      ? [
+          {
+            name: "acts",
+            head: "",
+            kind: "acts" as const,
+            cell: (row: ThingRow) => <Acts row={row} ask={ask} />,
+          },
+        ]
       : []),
   ];
 }
@@ -102,22 +143,29 @@ export function ThingsPage({ kind }: { kind: Feature }) {
       )}
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
       {rows === undefined && pages.error === undefined && <Waiting />}
-      {rows?.length === 0 && <Empty>None.</Empty>}
-      {rows !== undefined && rows.length > 0 && (
+      {rows?.length === 0 && (
+        <Empty>
+          {pages.more ? "None in these queues. The next queues may have some." : EMPTY[kind]}
+        </Empty>
+      )}
+      {rows !== undefined && (rows.length > 0 || pages.more) && (
         <div class="panel">
-          <Table
-            label={name}
-            columns={columns(rows, (act, row) => setAsked({ act, row }))}
-            rows={rows}
-            id={(row) => `${row.queue ?? ""} ${row.name}`}
-          />
-          <More of={pages} noun={name.toLowerCase()} />
+          {rows.length > 0 && (
+            <Table
+              label={name}
+              columns={columns(rows, (act, row) => setAsked({ act, row }))}
+              rows={rows}
+              id={(row) => `${row.queue ?? ""} ${row.name}`}
+            />
+          )}
+          <More of={pages} noun={kind === "shards" ? "functions" : kind} />
         </div>
       )}
       {asked && (
         <Confirm
           title={`${verb(asked.act)}?`}
           act={verb(asked.act)}
+          reasonHint={asked.act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
           close={() => setAsked(undefined)}
           run={async (reason) => {
             const { row, act } = asked;
@@ -130,6 +178,7 @@ export function ThingsPage({ kind }: { kind: Feature }) {
           <p>
             <Text value={asked.row.title} max={200} />
           </p>
+          {asked.act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
         </Confirm>
       )}
     </>

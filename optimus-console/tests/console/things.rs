@@ -1,0 +1,107 @@
+//! Lanes, schedules and dispensers: what their pages say of pauses, and which are listed.
+
+use optimus::{Client, Gate, Worker};
+use optimus_testkit::{RedisServer, eventually};
+use serde_json::{Value, json};
+
+use crate::stage::{SOON, Served, Stage, call};
+
+async fn rows(served: &Served, path: &str) -> Vec<Value> {
+    served.browser.look(path).await["rows"].as_array().expect("a page has rows").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_lane_says_by_whom_and_why_and_can_only_be_resumed() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    let served = stage.open();
+    let lane = rows(&served, "lanes?queue=mail").await.remove(0);
+    assert_eq!((&lane["state"], &lane["acts"]), (&json!("open"), &json!(["pause"])), "{lane}");
+    stage.furnish().await;
+    for path in ["lanes?queue=mail", "lanes"] {
+        let lane = rows(&served, path).await.remove(0);
+        let state = "paused by bob (their API is down) until it is resumed";
+        assert_eq!((&lane["state"], &lane["acts"]), (&json!(state), &json!(["resume"])));
+        assert!(lane["facts"].to_string().contains(r#""name":"waiting","value":"1""#), "{lane}");
+    }
+    let resume = json!({ "queue": "mail", "name": "user-7", "act": "resume" });
+    served.browser.act("things/lanes/act", &resume).await.is(200);
+    assert_eq!(rows(&served, "lanes?queue=mail").await[0]["state"], "open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_lane_is_listed_while_only_its_pause_holds_its_tasks() {
+    let stage = Stage::new().await;
+    let lane = stage.client.gate("mail", Gate::Lane("user-8".into()));
+    lane.pause("bob", "").await.unwrap();
+    let served = stage.open();
+    stage.submit(call("alone").lane("user-8")).await;
+    assert_eq!(
+        rows(&served, "lanes?queue=mail").await,
+        [Value::Null; 0],
+        "it waits for no pause yet"
+    );
+    // A claim finds the lane paused, and lets its task wait.
+    let worker: Worker = stage.worker();
+    let listed = eventually("the lane is listed", SOON, async || {
+        rows(&served, "lanes?queue=mail").await.iter().any(|row| row["name"] == "user-8")
+    });
+    worker.run_until(listed).await.unwrap();
+    let row = rows(&served, "lanes").await.remove(0);
+    assert_eq!((&row["title"], &row["acts"]), (&json!("user-8"), &json!(["resume"])), "{row}");
+    lane.resume().await.unwrap();
+    assert_eq!(rows(&served, "lanes?queue=mail").await, [Value::Null; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_schedule_says_by_whom_and_why() {
+    let stage = Stage::new().await;
+    stage.furnish().await;
+    let served = stage.open();
+    let pause = json!({ "name": "digest", "act": "pause", "reason": "the quarter ends" });
+    served.browser.act("things/schedules/act", &pause).await.is(200);
+    let found = stage.client.schedules().get("digest").await.unwrap().unwrap();
+    assert_eq!(found.paused_why, "the quarter ends");
+    let row = rows(&served, "schedules").await.remove(0);
+    assert_eq!(row["state"], "paused by tester (the quarter ends)");
+    assert_eq!(row["acts"], json!(["resume", "run_now"]));
+    let audit = rows(&served, "audit").await.remove(0);
+    assert_eq!((&audit["act"], &audit["reason"]), (&json!("schedule.pause"), &pause["reason"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dispenser_is_listed_while_it_has_items_and_a_day_after_its_last_use() {
+    let mut redis = RedisServer::start();
+    let client = Client::connect(&redis.url()).await.unwrap();
+    let mut admin = redis.admin().await;
+    let days_ago = async |admin: &mut _, name: &str| {
+        let key = format!("{{optimus:@d.{name}:0}}:dispenser");
+        let mut set = redis::cmd("HSET");
+        set.arg(&key).arg("place").arg("1024").arg("span").arg("1");
+        set.query_async::<()>(admin).await.unwrap();
+    };
+    for name in ["full", "held", "fresh", "old"] {
+        client.dispenser(name).add(["a", "b"]).await.unwrap();
+    }
+    client.dispenser("held").assign("ann", 2).await.unwrap();
+    for name in ["fresh", "old"] {
+        let dispenser = client.dispenser(name);
+        dispenser.assign("ann", 2).await.unwrap();
+        dispenser.done("ann", ["a", "b"]).await.unwrap().all().unwrap();
+        dispenser.release("ann").await.unwrap();
+    }
+    for name in ["full", "held", "old"] {
+        days_ago(&mut admin, name).await;
+    }
+    let named = client.dispenser_names().await.unwrap();
+    assert_eq!(named, ["fresh", "full", "held"]);
+    client.dispenser("old").add(["c"]).await.unwrap();
+    assert_eq!(client.dispenser_names().await.unwrap(), ["fresh", "full", "held", "old"]);
+    // One that Redis refuses to read is listed, too: somebody must see it.
+    let mut wrong = redis::cmd("SET");
+    wrong.arg("{optimus:@d.old:0}:pool").arg("x");
+    wrong.query_async::<()>(&mut admin).await.unwrap();
+    days_ago(&mut admin, "old").await;
+    assert_eq!(client.dispenser_names().await.unwrap(), ["fresh", "full", "held", "old"]);
+    redis.kill();
+}
