@@ -1,5 +1,5 @@
-//! Finds the processes whose leases are over. When one was last heard from does not tell it: an idle
-//! process says rarely what it does.
+//! Finds the processes whose leases are over. When one was last heard from does not tell it: an
+//! idle process says rarely what it does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

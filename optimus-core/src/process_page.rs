@@ -163,8 +163,8 @@ impl ProcessDetails {
 impl Inspector {
     /// Reads the processes that run workers of this namespace, with their machines, their memory
     /// and what they run: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
-    /// before has returned. A process that dies is [lost](ProcessDetails::is_lost) when its lease is
-    /// over, and is listed for up to 60 s, or 10 min if it was idle.
+    /// before has returned. A process that dies is [lost](ProcessDetails::is_lost) when its lease
+    /// is over, and is listed for up to 60 s, or 10 min if it was idle.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {

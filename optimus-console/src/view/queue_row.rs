@@ -133,8 +133,8 @@ impl QueueRow {
         Self { queue: queue.to_string(), problem: Some(problem.to_string()), ..Self::default() }
     }
 
-    /// Returns how much somebody should look at the queue; 0 for not at all. What is broken now comes
-    /// before what has failed earlier.
+    /// Returns how much somebody should look at the queue; 0 for not at all. What is broken now
+    /// comes before what has failed earlier.
     pub(crate) fn urgency(&self) -> u64 {
         if self.problem.is_some() {
             return u64::MAX;
