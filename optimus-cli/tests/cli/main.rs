@@ -17,3 +17,4 @@ mod stage;
 mod statistics;
 mod submits;
 mod top;
+mod top_panic;

@@ -25,7 +25,7 @@ use crate::{
 const SOON: Duration = Duration::from_secs(30);
 
 /// The program on a terminal of its own.
-struct OnTerminal {
+pub(crate) struct OnTerminal {
     keyboard: File,
     line: File,
     shown: Arc<Mutex<Vec<u8>>>,
@@ -33,7 +33,7 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    fn start(program: &Command) -> Self {
+    pub(crate) fn start(program: &Command) -> Self {
         let keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
@@ -69,17 +69,17 @@ impl OnTerminal {
         tcsetwinsize(&self.keyboard, size).unwrap();
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
     /// Waits until this word is drawn, returns what was drawn, and forgets it. Only what changes is
     /// drawn, so a space is not.
-    async fn draws(&self, word: &str) -> String {
+    pub(crate) async fn draws(&self, word: &str) -> String {
         eventually(&format!("{word:?} is drawn"), SOON, async || self.shown().contains(word)).await;
         String::from_utf8_lossy(&std::mem::take(&mut *self.shown.lock().unwrap())).into_owned()
     }
@@ -92,12 +92,12 @@ impl OnTerminal {
         self.draws("move").await
     }
 
-    fn is_raw(&self) -> bool {
+    pub(crate) fn is_raw(&self) -> bool {
         !tcgetattr(&self.line).unwrap().local_modes.contains(LocalModes::ICANON)
     }
 
     /// Waits for the end. The terminal is as it was then.
-    async fn ends(&mut self, code: i32) {
+    pub(crate) async fn ends(&mut self, code: i32) {
         let mut status = None;
         eventually("the program ends", SOON, async || {
             status = self.child.try_wait().unwrap();
