@@ -106,3 +106,7 @@ async fn renamed<'a>(
 fn is_same(process: &ProcessAbout, worker: &WorkerDescription) -> bool {
     (process.pid, process.started) == (worker.pid, worker.started) && process.host == worker.host
 }
+
+#[cfg(test)]
+#[path = "process_leases_tests.rs"]
+mod tests;

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use crate::common::{Bench, Gate, Wait};
-use optimus_core::{
-    BoxError, Context, ProcessAnswer, ProcessDetails, QueueName, Sampler, Task, WorkerId,
-    broker::{Attendance, Broker},
-};
+use optimus_core::{BoxError, Context, ProcessAnswer, ProcessDetails, Task, WorkerId};
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 
@@ -122,99 +119,4 @@ async fn an_operator_asks_only_processes_that_are_there_and_for_what_is_possible
     assert!(nobody.slots(0).await.unwrap_err().is_invalid());
     assert!(bench.client.inspector().processes(None, 0).await.unwrap_err().is_invalid());
     assert!(all(&bench).await.is_empty());
-}
-
-const LEASE: Duration = Duration::from_secs(60);
-const SHORT: Duration = Duration::from_millis(300);
-const LISTED: Duration = Duration::from_secs(600);
-const QUEUES: [&str; 2] = ["mail", "video"];
-/// What a process says of itself that runs six tasks.
-const ABOUT: &str =
-    r#"{"host":"vm","pid":7,"started_ms":1000,"concurrency":8,"queues":["mail","video"]}"#;
-const DOING: &str = r#"{"slots":8,"busy":6,"running":[]}"#;
-
-/// Says that a process is there, as it did so long ago.
-async fn attends(bench: &Bench, id: &WorkerId, ago: Duration) {
-    let broker = bench.client.broker();
-    let past = broker.now_ms().await.unwrap() - u64::try_from(ago.as_millis()).unwrap();
-    let attendance = Attendance { id, gone_after: LISTED, description: ABOUT, doing: DOING };
-    broker.at(past).attend(&Broker::fleet(), attendance).await.unwrap();
-}
-
-async fn registers(bench: &Bench, id: &WorkerId, leases: [Duration; 2]) {
-    for (queue, lease) in QUEUES.into_iter().zip(leases) {
-        let queue = QueueName::new(queue).unwrap();
-        bench.client.broker().register(&queue, id, lease, ABOUT).await.unwrap();
-    }
-}
-
-/// Reads which processes are lost, in the order of their ids.
-async fn lost(bench: &Bench) -> Vec<bool> {
-    all(bench).await.iter().map(|process| process.is_lost).collect()
-}
-
-#[tokio::test]
-async fn a_process_is_lost_when_a_lease_is_over_and_not_when_it_is_idle() {
-    let bench = Bench::on_redis().await;
-    let [dead, idle] = ["vm-7-aaaaaaaa", "vm-7-bbbbbbbb"].map(WorkerId::from_stored);
-    registers(&bench, &dead, [SHORT, LEASE]).await;
-    registers(&bench, &idle, [LEASE, LEASE]).await;
-    attends(&bench, &dead, Duration::ZERO).await;
-    attends(&bench, &idle, Duration::from_secs(200)).await;
-    eventually("one lease is over", PATIENCE, async || lost(&bench).await[0]).await;
-    assert_eq!(lost(&bench).await, [true, false], "the idle one has said nothing for 200 s");
-}
-
-#[tokio::test]
-async fn a_process_that_goes_on_under_a_new_id_is_not_lost() {
-    let bench = Bench::on_redis().await;
-    let [first, renewed] = ["vm-7-aaaaaaaa", "vm-7-cccccccc"].map(WorkerId::from_stored);
-    attends(&bench, &first, Duration::ZERO).await;
-    registers(&bench, &first, [SHORT, LEASE]).await;
-    eventually("its lease is over", PATIENCE, async || lost(&bench).await == [true]).await;
-    let mail = QueueName::new("mail").unwrap();
-    let broker = bench.client.broker();
-    let another = ABOUT.replace("1000", "2000");
-    broker.register(&mail, &WorkerId::from_stored("vm-7-dddddddd"), LEASE, &another).await.unwrap();
-    assert_eq!(lost(&bench).await, [true], "a later process of the same machine is another one");
-    broker.register(&mail, &renewed, LEASE, ABOUT).await.unwrap();
-    assert_eq!(lost(&bench).await, [false]);
-}
-
-#[tokio::test]
-async fn a_queue_that_cannot_be_read_does_not_make_its_processes_lost() {
-    let bench = Bench::on_redis().await;
-    let id = WorkerId::from_stored("vm-7-aaaaaaaa");
-    attends(&bench, &id, Duration::ZERO).await;
-    registers(&bench, &id, [LEASE, LEASE]).await;
-    let mut raw = bench.raw().await;
-    let [mail, video] = QUEUES.map(|queue| bench.key(queue, "workers"));
-    raw.run(&format!("DEL {mail}")).await;
-    assert_eq!(lost(&bench).await, [true]);
-    raw.run(&format!("SET {mail} x")).await;
-    assert_eq!(lost(&bench).await, [false], "the lease in the other queue counts");
-    raw.run(&format!("DEL {video}")).await;
-    raw.run(&format!("SET {video} x")).await;
-    assert_eq!(lost(&bench).await, [false], "it was heard from a moment ago");
-    attends(&bench, &id, Duration::from_secs(400)).await;
-    assert_eq!(lost(&bench).await, [true]);
-}
-
-#[tokio::test]
-async fn slots_of_a_process_whose_lease_is_over_are_not_counted() {
-    let bench = Bench::on_redis().await;
-    let id = WorkerId::from_stored("vm-7-aaaaaaaa");
-    registers(&bench, &id, [SHORT, SHORT]).await;
-    attends(&bench, &id, Duration::ZERO).await;
-    let names = QUEUES.map(|queue| QueueName::new(queue).unwrap()).to_vec();
-    let mut sampler = Sampler::new(bench.client.inspector(), names, 10, LEASE);
-    eventually("its lease is over", PATIENCE, async || lost(&bench).await == [true]).await;
-    let sample = sampler.sample().await.unwrap();
-    assert_eq!((sample.processes, sample.slots_busy, sample.slots_allowed), (0, 0, 0));
-    assert!(sample.queues.iter().all(|queue| (queue.processes, queue.slots) == (0, 0)));
-    assert_eq!(sample.process_rows.len(), 1, "it is still listed");
-    registers(&bench, &id, [LEASE, LEASE]).await;
-    let sample = sampler.sample().await.unwrap();
-    assert_eq!((sample.processes, sample.slots_busy, sample.slots_allowed), (1, 6, 8));
-    assert!(sample.queues.iter().all(|queue| (queue.processes, queue.slots) == (1, 8)));
 }
