@@ -22,13 +22,22 @@ async fn a_console_goes_on_with_an_operation_after_a_restart_of_redis() {
     let order = json!({ "act": "cancel", "filter": { "queue": "mail", "state": "delayed" } });
     let counted = served.browser.act("operations", &order).await.is(200).json();
     let id = counted["id"].as_str().unwrap().to_owned();
+    let path = format!("operations/{id}");
+    eventually("they are counted", SOON, async || {
+        served.browser.look(&path).await["state"] == "counted"
+    })
+    .await;
     let confirm = json!({ "expect": TASKS });
-    served.browser.act(&format!("operations/{id}/confirm"), &confirm).await.is(200);
-    let done = async || client.operations().get(&id).await.unwrap().unwrap().done;
+    served.browser.act(&format!("{path}/confirm"), &confirm).await.is(200);
+    // Redis is away for a moment.
+    let done = async || match client.operations().get(&id).await {
+        Ok(found) => found.map_or(0, |operation| operation.done),
+        Err(_) => 0,
+    };
     eventually("it is under way", SOON, async || done().await > 0).await;
     redis.restart();
     assert!(done().await < TASKS, "Redis has ended while it was under way");
-    eventually("the console goes on", SOON, async || done().await == TASKS).await;
+    eventually("the console goes on", 2 * SOON, async || done().await == TASKS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
