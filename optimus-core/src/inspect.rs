@@ -315,13 +315,7 @@ impl Inspector {
         if limit == 0 {
             return Err(Error::invalid("the limit is 0; ask for 1 lane or more"));
         }
-        let limit = limit.min(PAGE_MAX);
-        let mut lanes = self.broker.lanes(queue, limit).await?;
-        let more = limit - lanes.len().min(limit);
-        if more > 0 {
-            lanes.extend(self.broker.paused_lanes(queue, &lanes, more).await?);
-        }
-        Ok(lanes)
+        Ok(self.broker.lanes_and_paused(queue, limit.min(PAGE_MAX)).await?)
     }
 
     /// Reads what a task waits for, or has waited for: each [prerequisite](crate::Call::after), and

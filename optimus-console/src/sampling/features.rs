@@ -10,7 +10,7 @@ const QUEUES_A_READ: usize = 10;
 const READS: u64 = 12;
 
 /// Looks for lanes, limits, schedules and groups, in a few queues at each read. What was found once
-/// stays.
+/// stays, except dispensers, which come and go with their use.
 #[derive(Default)]
 pub(super) struct FeatureSearch {
     found: Features,
@@ -26,8 +26,9 @@ impl FeatureSearch {
             self.found.shards |= names.is_ok_and(|names| !names.is_empty());
             let names = client.sources().await;
             self.found.sources |= names.is_ok_and(|names| !names.is_empty());
-            let names = client.dispenser_names().await;
-            self.found.dispensers |= names.is_ok_and(|names| !names.is_empty());
+            if let Ok(names) = client.dispenser_names().await {
+                self.found.dispensers = !names.is_empty();
+            }
         }
         self.reads += 1;
         // Each queue comes again once all others were looked at.

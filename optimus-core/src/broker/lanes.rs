@@ -105,9 +105,23 @@ impl Broker {
         Ok(lanes)
     }
 
+    /// [`lanes`](Self::lanes), and then paused lanes in which only tasks wait whose turn it is.
+    pub async fn lanes_and_paused(
+        &self,
+        queue: &QueueName,
+        limit: usize,
+    ) -> Result<Vec<LaneDetails>, BrokerError> {
+        let mut lanes = self.lanes(queue, limit).await?;
+        let more = limit.saturating_sub(lanes.len());
+        if more > 0 {
+            lanes.extend(self.paused_lanes(queue, &lanes, more).await?);
+        }
+        Ok(lanes)
+    }
+
     /// Paused lanes in which only tasks wait whose turn it is, except the `known` ones: at most
     /// `limit`, of 256 pauses of the queue. Such a lane has no task that waits for another one.
-    pub async fn paused_lanes(
+    async fn paused_lanes(
         &self,
         queue: &QueueName,
         known: &[LaneDetails],
