@@ -3,19 +3,14 @@
 //! Run `OPTIMUS_URL=redis://127.0.0.1/ cargo run --example app` while one or two processes of the
 //! example `worker` run.
 
-use std::{collections::BTreeMap, env};
+use std::collections::BTreeMap;
 
 use optimus::Client;
 use shop::{Order, pack};
 
-const MISSING: &str = "no Redis to submit to: set OPTIMUS_URL to the URL that the workers use, \
-                       for example OPTIMUS_URL=redis://127.0.0.1/";
-
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let url = env::var("OPTIMUS_URL").ok().filter(|url| !url.is_empty());
-    let Some(url) = url else { anyhow::bail!(MISSING) };
-    Client::connect(&url).await?.install();
+    Client::from_env()?.connect().await?.install();
 
     let mut handles = Vec::new();
     for id in 1..=40 {

@@ -1,5 +1,5 @@
 -- pause: pauses or resumes a queue, or one gate of it; no task of a paused queue is claimed, and
--- none that has to pass a paused gate
+-- none that has to pass a paused gate. Resuming also ends the pause of a task's retry.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 '1' to pause, '0' to resume · 3 gate, '' for the queue · 4 who pauses
@@ -17,7 +17,8 @@ redis.call('HLEN', meta)
 redis.call('LLEN', wake)
 redis.call('ZCARD', shut)
 local since = redis.call('HGET', paused, gate)
-local opening = gate ~= '' and opening_of(meta, gate)
+local ends_shut = not is_pause and gate == '' and redis.call('ZSCORE', shut, gate)
+local opening = (gate ~= '' or ends_shut) and opening_of(meta, gate)
 
 -- Writes.
 redis.call('HDEL', paused, is_pause and '-' or gate)
@@ -34,7 +35,8 @@ elseif opening then
   write_open(opening, now)
 elseif is_pause then
   redis.call('HSET', meta, 'paused', since)
-else
+end
+if gate == '' and not is_pause then
   redis.call('HDEL', meta, 'paused')
   if is_used then
     -- A queue that was never used is never retired, so it gets no key.

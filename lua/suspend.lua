@@ -5,7 +5,7 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 '1' to suspend, '0' to resume · 3 number of the post, '*' for all; to
 --        resume all also resumes single posts · 4 who · 5 why
--- REPLY  OK, '1' if that changed something
+-- REPLY  OK, '1' if that changed something, '1' if the roster is known: a member has served it
 -- REFUSE ABSENT with the count if there is no post of that number
 
 local meta, suspended = KEYS[1], KEYS[2]
@@ -33,4 +33,4 @@ local is_changed = is_on ~= was_on
 if not is_on and not index then
   is_changed = size > 0
 end
-return { 'OK', is_changed and '1' or '0' }
+return { 'OK', is_changed and '1' or '0', count and '1' or '0' }

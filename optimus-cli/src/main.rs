@@ -15,6 +15,7 @@ mod doctor;
 mod exporter;
 mod failure;
 mod found;
+mod misspelt;
 mod operation;
 mod operator;
 mod output;

@@ -59,6 +59,7 @@ pub(crate) async fn change(
     }
     if matched == 0 {
         operations.cancel(&operation.id).await?;
+        session.known(operation.filter.named_queues()).await?;
         Tally::of(&operation).print(session.out, verb(act))?;
         return Ok(Exit::Done);
     }

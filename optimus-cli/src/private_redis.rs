@@ -1,7 +1,8 @@
 //! A Redis server that ends with this process, however that ends: [`PrivateRedis`].
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
@@ -9,16 +10,22 @@ use std::{
 };
 
 use optimus_core::Client;
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, ChildStdin, Command},
     time::sleep,
 };
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// The variable that names another server program.
 pub(crate) const SERVER_VAR: &str = "OPTIMUS_REDIS_SERVER";
+/// The file in a folder that one server has locked.
+const LOCK: &str = "optimus-dev.lock";
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 
 /// Another program may take the free port first.
@@ -28,18 +35,19 @@ const ASK_AFTER: Duration = Duration::from_millis(20);
 
 /// Becomes the server, and leaves a watcher behind. The watcher reads a pipe whose other end only
 /// this process holds. So it also ends the server, and removes its folder (`$1`), if this process
-/// is killed.
+/// is killed. The server keeps the lock of its folder, which is the first output, as long as it
+/// runs.
 const SCRIPT: &str = r#"
 leftovers=$1
 shift
-exec 3<&0
+exec 3<&0 4>&1
 {
     read -r word
     if [ "$word" != released ]; then
         kill -s TERM $$
         [ -z "$leftovers" ] || rm -rf -- "$leftovers"
     fi
-} <&3 3<&- >/dev/null 2>&1 &
+} <&3 3<&- 4>&- >/dev/null 2>&1 &
 exec "$@" </dev/null >/dev/null 2>&1 3<&-
 "#;
 
@@ -98,7 +106,8 @@ impl PrivateRedis {
         // Ctrl-C reaches this process alone, which then ends the server.
         #[cfg(unix)]
         command.process_group(0);
-        let started = command.stdin(Stdio::piped()).spawn();
+        let lock = kept_in.map_or_else(|| Ok(Stdio::null()), |kept| lock(kept).map(Stdio::from))?;
+        let started = command.stdin(Stdio::piped()).stdout(lock).spawn();
         let mut child = started.map_err(|problem| Failure::new(format!("no shell: {problem}")))?;
         let watcher = child.stdin.take();
         let url = format!("redis://127.0.0.1:{port}/");
@@ -142,6 +151,26 @@ impl PrivateRedis {
             let _ = tokio::io::AsyncWriteExt::write_all(&mut watcher, b"released\n").await;
         }
     }
+}
+
+/// Locks a folder for one server. Two servers would write to the same file.
+fn lock(kept: &Path) -> Result<File, Failure> {
+    let path = kept.join(LOCK);
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|problem| {
+        Failure::new(format!("{} can't be written to: {problem}", path.display()))
+    })?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|problem| {
+        let folder = kept.display();
+        if problem == Errno::WOULDBLOCK {
+            let text = format!(
+                "another `optimus dev` keeps its tasks in {folder}; end it, or name another folder"
+            );
+            return Failure::of(Exit::Refused, text);
+        }
+        Failure::new(format!("{folder} can't be locked: {problem}"))
+    })?;
+    Ok(file)
 }
 
 /// Finds the program of the server.

@@ -244,6 +244,8 @@ pub struct DispenserDetails {
     pub first_waits: Option<Duration>,
     /// Whether a rebuild is open.
     pub is_rebuilding: bool,
+    /// Whether it has items, or a program has ever added some. If not, its name may be misspelt.
+    pub is_known: bool,
 }
 
 /// An item of the pool.

@@ -30,6 +30,7 @@ mod control_words;
 mod credentials;
 mod cron_expression;
 mod cron_instants;
+mod cron_nearest;
 mod current_context;
 mod current_group;
 mod data;
@@ -201,8 +202,8 @@ pub use self::{
     operation_filter::OperationFilter,
     operation_progress::{OperationProblem, OperationSample},
     operator_answers::{
-        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, QueueAnswer,
-        RunNowAnswer, WidthAnswer,
+        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, PauseAnswer,
+        QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     overview::QueueOverview,

@@ -95,6 +95,11 @@ impl OperationFilter {
         Ok(self)
     }
 
+    /// Returns the queues that were named; none for all queues.
+    pub fn named_queues(&self) -> &[QueueName] {
+        &self.queues
+    }
+
     /// Tasks of this name.
     #[must_use]
     pub fn task(mut self, name: impl Into<String>) -> Self {

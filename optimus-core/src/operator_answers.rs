@@ -1,5 +1,5 @@
 //! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`], [`RunNowAnswer`],
-//! [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`] and [`WidthAnswer`].
+//! [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`], [`PauseAnswer`] and [`WidthAnswer`].
 
 use std::fmt;
 
@@ -82,6 +82,18 @@ pub struct GateAnswer {
     pub(crate) of_lane: bool,
 }
 
+/// What a pause or a resume of all [shards](crate::ShardsHandle) of a function, or of a
+/// [source](crate::SourceHandle), has found. The call was done in each case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PauseAnswer {
+    /// Whether this has changed something: a pause, if there was none; a resume, if there was one.
+    pub is_changed: bool,
+    /// Whether a worker has ever served this name. If not, the name may be misspelt, or no worker
+    /// has started yet: the first one finds the pause.
+    pub is_known: bool,
+}
+
 /// What a change of a lane's [width](crate::LaneHandle::set_width) has found. The change was done
 /// in each case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,6 +119,17 @@ impl fmt::Display for GateAnswer {
             Self { is_known: true, .. } => "is known",
             Self { of_lane: true, .. } => "has no task now; the change applies to later ones",
             _ => "applies to no task that is known; is its name misspelt?",
+        })
+    }
+}
+
+/// Says whether it is known, as a part of a sentence: `is known`.
+impl fmt::Display for PauseAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_known {
+            "is known"
+        } else {
+            "was never served by a worker; is its name misspelt?"
         })
     }
 }

@@ -50,7 +50,7 @@ impl Tier {
 pub struct SourceOptions {
     /// The tiers, the one without failures first.
     pub tiers: &'static [Tier],
-    /// A table without rows is looked at more and more rarely, up to this time.
+    /// A table without rows is looked at more and more rarely, but once in this time.
     pub idle: Duration,
     /// Into how many slices the source is cut at first. An operator may change it.
     pub slices: u16,

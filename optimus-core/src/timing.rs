@@ -16,11 +16,6 @@ const LATE_MAX_MS: u64 = 60_000;
 /// The most instants that one turn goes back, and that are counted as missed.
 pub(crate) const BACK_MAX: usize = 1_000;
 
-/// The start of 2024.
-const LEAP_YEAR_SECS: i64 = 1_704_067_199;
-/// How many instants decide which two are the nearest.
-const SHORTEST_OF: usize = 64;
-
 /// When a schedule is due, and what happens then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
@@ -149,18 +144,11 @@ impl Timing {
         self.pace.next_ms(after_ms)
     }
 
-    /// Returns the shortest time between two instants, in ms; `None` if there are no two. Of an
-    /// expression it looks at the first ones of a leap year, in UTC.
+    /// Returns the shortest time between two instants, in ms; `None` if there are no two.
     pub(crate) fn shortest_ms(&self) -> Option<u64> {
         match &self.pace {
             Pace::Every(ms) => Some(*ms),
-            Pace::Cron(expression, _, _) => {
-                let next = |after: &i64| next_after(expression, TimeZone::Utc, *after);
-                let instants = std::iter::successors(next(&LEAP_YEAR_SECS), next);
-                let instants: Vec<i64> = instants.take(SHORTEST_OF).collect();
-                let apart = instants.windows(2).map(|pair| pair[1] - pair[0]);
-                apart.min().and_then(|secs| u64::try_from(secs).ok()?.checked_mul(1000))
-            }
+            Pace::Cron(expression, _, _) => expression.shortest_secs()?.checked_mul(1000),
         }
     }
 

@@ -50,6 +50,19 @@ pub(crate) fn check(model: &Model, errors: &mut Errors) {
              default) leaves out all but one: add `overlap = \"queue\"` or `overlap = \"all\"`",
         );
     }
+    if let (Some(jitter), Some(shortest), true) = (&cron.jitter, cron.shortest, cron.skips())
+        && jitter.time >= shortest
+    {
+        errors.refuse(
+            &jitter.written,
+            format!(
+                "`jitter` is not shorter than the {shortest:?} between two instants, so \
+                 `overlap = \"skip\"` (the default) leaves out instants whose task before still \
+                 waits: take a shorter jitter, or add `overlap = \"queue\"` or \
+                 `overlap = \"all\"`"
+            ),
+        );
+    }
     let queues = cron.overlap.as_ref().filter(|overlap| *overlap == "Queue");
     if let (Some(overlap), true) =
         (queues, model.options.lane.is_some() || model.options.gather.is_given)

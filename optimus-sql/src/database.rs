@@ -2,7 +2,7 @@
 //! this file only sends them.
 
 use futures_util::future::BoxFuture;
-use sqlx::{AssertSqlSafe, Database, Row as _};
+use sqlx::Database;
 
 use crate::{
     dialect::Dialect,
@@ -14,6 +14,12 @@ pub type Row = Vec<Value>;
 
 /// A database of sqlx in which tasks can be submitted: `Postgres`, `MySql` or `Sqlite`. The
 /// features of this crate enable them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no outbox",
+    label = "the feature of `optimus-tasks-sql` for this database is off",
+    note = "turn the feature `postgres`, `mysql` or `sqlite` of `optimus-tasks-sql` on; they are \
+            for `sqlx::Postgres`, `sqlx::MySql` and `sqlx::Sqlite`"
+)]
 pub trait OutboxDb: Database + sealed::Sealed {
     /// The SQL of this database.
     const DIALECT: Dialect;
@@ -59,7 +65,7 @@ macro_rules! implement {
             ) -> BoxFuture<'_, Result<u64, sqlx::Error>> {
                 Box::pin(async move {
                     let (text, is_kept) = (statement.text($dialect), statement.is_kept);
-                    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_kept);
+                    let mut query = sqlx::query(sqlx::AssertSqlSafe(text)).persistent(is_kept);
                     for value in statement.values {
                         query = match value {
                             Value::Int(number) => query.bind(number),
@@ -78,8 +84,10 @@ macro_rules! implement {
                 kinds: &'static [Kind],
             ) -> BoxFuture<'a, Result<Vec<Row>, sqlx::Error>> {
                 Box::pin(async move {
+                    use sqlx::Row as _;
+
                     let (text, is_kept) = (statement.text($dialect), statement.is_kept);
-                    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_kept);
+                    let mut query = sqlx::query(sqlx::AssertSqlSafe(text)).persistent(is_kept);
                     for value in statement.values {
                         query = match value {
                             Value::Int(number) => query.bind(number),

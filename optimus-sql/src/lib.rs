@@ -42,6 +42,7 @@ mod statement;
 mod stream;
 mod transaction;
 mod turn;
+mod unsent;
 mod wakeup;
 mod whole;
 

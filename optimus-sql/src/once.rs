@@ -14,6 +14,7 @@ use crate::{
     once_parts::Claim,
     statement::{Kind, Statement, Value},
     transaction::{check_mark, commit, run, store},
+    unsent::look_after_commit,
     whole::whole,
 };
 
@@ -135,6 +136,7 @@ where
     // Nothing borrows the output while this waits: it need not be `Sync`.
     let output = to_json(&returned).map_err(Error::from);
     whole(end(marker, tx, calls, output)).await?;
+    look_after_commit(pool);
     claim.keep();
     Ok(returned)
 }

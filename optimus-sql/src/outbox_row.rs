@@ -45,7 +45,7 @@ pub trait IntoOutboxRow: Submit + Sized {
     fn outbox_row(self) -> Result<OutboxRow<Self::Output>, Error> {
         let submission = self.into_submission()?;
         Client::check_here(&submission)?;
-        wakeup::wake();
+        wakeup::stored();
         Ok(OutboxRow::of(&submission))
     }
 }

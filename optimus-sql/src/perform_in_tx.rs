@@ -89,7 +89,7 @@ pub(crate) async fn insert<DB: OutboxDb>(
     if !rows.is_empty() {
         insert_rows::<DB>(connection, rows).await?;
     }
-    wakeup::wake();
+    wakeup::stored();
     Ok(())
 }
 

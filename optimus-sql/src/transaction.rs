@@ -12,6 +12,7 @@ use crate::{
     Dialect, Error, OutboxDb,
     perform_in_tx::insert,
     statement::{Kind, Statement, Value},
+    unsent::look_after_commit,
     wakeup,
     whole::whole,
 };
@@ -34,6 +35,9 @@ use crate::{
 ///
 /// In SQLite the transaction is immediate, so it never fails because another one has written.
 ///
+/// At most once a minute, the outbox is read after the commit, in the background and with an idle
+/// connection of the pool. A warning is logged if no [relay](crate::Relay) sends the calls.
+///
 /// # Errors
 /// The error of the body. Converted: [`Error::Database`] if the transaction could not begin or was
 /// not committed; [`Error::Ended`] if the database has ended it before its commit, because the body
@@ -48,6 +52,7 @@ where
     let begun = whole(begin(pool.clone(), DB::DIALECT.begin_marked())).await?;
     let (tx, returned, calls) = run(begun, body).await?;
     whole(end(tx, calls)).await?;
+    look_after_commit(pool);
     Ok(returned)
 }
 

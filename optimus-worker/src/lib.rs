@@ -97,6 +97,7 @@ mod source_scan;
 mod span;
 mod spin_watch;
 mod steward;
+mod store_risks;
 mod success;
 mod summary;
 mod tally;

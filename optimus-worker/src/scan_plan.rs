@@ -8,6 +8,10 @@ use optimus_core::SourceOptions;
 /// How often a table is archived that has nothing to archive.
 const ARCHIVE_EVERY: Duration = Duration::from_secs(3600);
 
+/// An empty table is due before its longest wait is over, by this part of it. So its page is read
+/// in that time, although pages of other tables come first and take their time.
+const EARLIER: u32 = 8;
+
 /// The part of a table that one slice of a source reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell {
@@ -145,7 +149,8 @@ impl Plan {
                 item.failures = 0;
                 item.empties = if item.after.take().is_some() { 0 } else { item.empties + 1 };
                 let doubled = 2_u32.saturating_pow(item.empties.saturating_sub(1));
-                let due = item.began_at + every.saturating_mul(doubled).min(idle);
+                let longest = (idle - idle / EARLIER).max(every);
+                let due = item.began_at + every.saturating_mul(doubled).min(longest);
                 if std::mem::take(&mut item.again) { now } else { now.max(due) }
             }
             PageEnd::Failed(wait) => {

@@ -108,12 +108,40 @@ fn an_empty_table_waits_twice_as_long_each_time_up_to_the_bound() {
         waits.push(rest.as_secs());
         now += rest;
     }
-    assert_eq!(waits, [3, 6, 12, 24, 24, 24]);
+    assert_eq!(waits, [3, 6, 12, 21, 21, 21], "an eighth before the bound of 24 s");
     read(&mut plan, now, rows("7"));
     assert_eq!(plan.rest(now), Some(Duration::ZERO));
     now += S;
     read(&mut plan, now, PageEnd::Empty);
     assert_eq!(plan.rest(now), Some(2 * S), "a pass begins 3 s after the one before");
+}
+
+#[test]
+fn each_of_many_empty_tables_is_read_within_the_bound_although_pages_take_time() {
+    const TABLES: usize = 256;
+    const ONE_TIER: &[Tier] = &[Tier { least: 0, most: u32::MAX, every: Duration::from_secs(2) }];
+    let (every, page) = (2 * S, Duration::from_millis(1));
+    let idle = 2 * every;
+    let options = SourceOptions { tiers: ONE_TIER, idle, ..OPTIONS };
+    let mut plan = Plan::new(&cells(TABLES, 0, 1).0, options);
+    let mut now = Duration::ZERO;
+    let mut read_at = vec![None; TABLES];
+    let mut reads = 0;
+    while now < 40 * S {
+        let Some(at) = plan.next(now) else {
+            now += plan.rest(now).unwrap();
+            continue;
+        };
+        plan.begin(at, now);
+        // The rows of a busy table come first for a while.
+        now += if reads % 100 == 0 { 100 * page } else { page };
+        plan.ended(at, now, PageEnd::Empty);
+        reads += 1;
+        let before = read_at[plan.item(at).cell.table].replace(now);
+        let between = now - before.unwrap_or(now);
+        assert!(between <= idle, "{between:?} after {reads} pages");
+    }
+    assert!(reads <= TABLES * 13, "{reads} pages in 40 s: twelve passes, and those at first");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 use optimus_core::{
     Data, Error, Layers, LogDesk, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
     WorkerDescription, WorkerId,
-    broker::{Broker, BrokerError, Endpoint, ServerFacts},
+    broker::{Broker, BrokerError, Endpoint},
     log_event, platform,
 };
 use tokio::{runtime::Handle, time::Instant};
@@ -35,6 +35,7 @@ use crate::{
     slots::Slots,
     source_layer::SourceLayer,
     source_registry::{SourceList, Sources},
+    store_risks::StoreRisks,
     tally::Tally,
     task_registry::Registry,
     task_tallies::TaskTallies,
@@ -56,7 +57,7 @@ pub(crate) async fn start(
     let metrics = crate::metrics_port::MetricsPort::open(&config)?;
     let endpoint = Endpoint::with_credentials(&config.url, config.credentials.take())?;
     let broker = Broker::new(endpoint, &config.namespace, "worker");
-    let facts = check_server(&broker, &config).await?;
+    let risks = check_server(&broker).await?;
     config.result_limit = broker.size_limit(config.result_limit).await?;
     let worker = new_worker_id(&config);
     let wakeups = Arc::new(Wakeups::default());
@@ -72,12 +73,12 @@ pub(crate) async fn start(
         shardeds.iter().for_each(|sharded| print(&shards_line(sharded)));
         services.names().iter().for_each(|name| print(&format!("  {name}")));
         source_list.scanned().for_each(|source| print(&source_line(source)));
-        if !broker.endpoint().is_memory() {
-            facts.to_string().lines().for_each(|line| print(&format!("  {line}")));
-        }
+        risks.for_banner.iter().for_each(|line| print(line));
         if !broker.log().is_heard() {
             HINT.call_once(|| print(NO_SUBSCRIBER));
         }
+    } else {
+        risks.for_quiet.iter().for_each(|line| print(line));
     }
     log_start(&broker, &config, &registry, &worker);
     let shards_broker = broker.separate("shards");
@@ -141,25 +142,13 @@ fn print(line: &str) {
 }
 
 /// Refuses a server that can't be used, and warns of one that may lose tasks.
-async fn check_server(broker: &Broker, config: &Config) -> Result<ServerFacts, Error> {
+async fn check_server(broker: &Broker) -> Result<StoreRisks, Error> {
     broker.within(Duration::ZERO).ping().await?;
     let facts = broker.server_facts().await?;
     if let Some(why) = facts.refusal() {
         return Err(Error::rejected(why));
     }
-    if !broker.endpoint().is_memory()
-        && let Some(risk) = facts.without_persistence()
-    {
-        log_event!(broker.log(), WARN, "{risk}");
-    }
-    for warning in facts.warnings() {
-        let text = warning.clone();
-        log_event!(broker.log(), WARN, "{text}");
-        if !config.banner {
-            print(&format!("optimus: warning: {warning}"));
-        }
-    }
-    Ok(facts)
+    Ok(StoreRisks::tell(broker, &facts))
 }
 
 /// Returns an error with the permissions that the Redis user lacks, before anything is written.

@@ -100,6 +100,7 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
         is_more |= after.is_some() || rows.len() > limit;
         rows.truncate(limit);
     }
+    session.known_if_empty(&rows, &which.queues).await?;
     session.out.rows(&rows, now, "No task is dead.")?;
     if is_more {
         session
@@ -118,6 +119,7 @@ async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exi
         rows.extend(CauseRow::all(&queue, found));
     }
     rows.sort_by_key(|row| Reverse(row.dead()));
+    session.known_if_empty(&rows, queues).await?;
     session.out.rows(&rows, now, "No task is dead.")?;
     if scanned < dead {
         let (scanned, dead) = (text::number(scanned), text::count(dead, "dead task"));

@@ -62,6 +62,20 @@ pub(crate) enum DispenserCommand {
     },
 }
 
+impl DispenserCommand {
+    /// Returns the dispenser that the command reads or changes.
+    fn of(&self) -> Option<(&str, &Times)> {
+        match self {
+            Self::List => None,
+            Self::Show { name, times }
+            | Self::Open { name, times, .. }
+            | Self::Assigned { name, times, .. }
+            | Self::Assignees { name, times, .. }
+            | Self::Release { name, times, .. } => Some((name, times)),
+        }
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rows {
     /// How many rows to leave out at the beginning.
@@ -165,6 +179,9 @@ impl Row for HolderRow {
 }
 
 pub(crate) async fn run(command: DispenserCommand, session: &Session<'_>) -> Result<Exit, Failure> {
+    if let Some((name, times)) = command.of() {
+        check_name(session, name, times).await?;
+    }
     let (now, out) = (session.now().await?, session.out);
     let of = |name: String, times: Times| {
         session.client.dispenser(name).hold(times.hold).hold_max(times.hold_max)
@@ -215,6 +232,17 @@ pub(crate) async fn run(command: DispenserCommand, session: &Session<'_>) -> Res
             Ok(Exit::Done)
         }
     }
+}
+
+/// Refuses a name that no program has used, before anything is asked or changed.
+async fn check_name(session: &Session<'_>, name: &str, times: &Times) -> Result<(), Failure> {
+    let dispenser = session.client.dispenser(name).hold(times.hold).hold_max(times.hold_max);
+    if dispenser.peek().await?.is_known {
+        return Ok(());
+    }
+    let known = session.client.dispenser_names().await?;
+    let known = text::known(&known, "no program has added items to a dispenser");
+    Err(Failure::not_found(format!("no program has ever added items to {name}; {known}")))
 }
 
 async fn show(session: &Session<'_>, name: String, times: Times) -> Result<Exit, Failure> {

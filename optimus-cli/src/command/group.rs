@@ -1,5 +1,7 @@
 //! `optimus group`: groups of tasks that end together.
 
+use std::slice;
+
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use optimus_core::{GroupDetails, GroupProgress, PAGE_MAX, QueueName, TaskState};
@@ -140,6 +142,7 @@ async fn list(
     }
     let is_more = rows.len() > limit;
     rows.truncate(limit);
+    session.known_if_empty(&rows, slice::from_ref(queue)).await?;
     session.out.rows(&rows, now, "There is no group.")?;
     if is_more {
         session

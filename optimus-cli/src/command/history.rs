@@ -1,6 +1,6 @@
 //! `optimus history`: what succeeded and died on a day, and what queues keep of it.
 
-use std::str::FromStr;
+use std::{slice, str::FromStr};
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use clap::{Args, Subcommand};
@@ -180,6 +180,7 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
             break;
         }
     }
+    session.known_if_empty(&rows, slice::from_ref(&queue)).await?;
     session.out.rows(
         &rows,
         now,
@@ -213,6 +214,7 @@ impl Row for DayRow {
 
 async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {
     let details = session.inspector().history_details(queue).await?;
+    session.known_if_empty(&details.days, slice::from_ref(queue)).await?;
     if session.out.is_json() {
         session.out.fields(&json!({ "queue": queue, "history": details }), &[])?;
         return Ok(Exit::Done);

@@ -1,5 +1,7 @@
 //! `optimus lane`: lanes in which tasks wait, and their widths.
 
+use std::slice;
+
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use optimus_core::{Gate, LaneDetails, PAGE_MAX, QueueName, TaskId};
@@ -108,6 +110,7 @@ async fn list(session: &Session<'_>, queue: &QueueName, limit: usize) -> Result<
         paused: lane.shut.as_ref().map(ToString::to_string),
     };
     let rows: Vec<LaneRow> = lanes.into_iter().map(row).collect();
+    session.known_if_empty(&rows, slice::from_ref(queue)).await?;
     session.out.rows(&rows, now, "No task waits in a lane.")?;
     Ok(Exit::Done)
 }

@@ -153,13 +153,14 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
     }
 }
 
-async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
-    let (now, queues) = (session.now().await?, session.queues(queues).await?);
+async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failure> {
+    let (now, queues) = (session.now().await?, session.queues(named).await?);
     let read = async |inspector: optimus_core::Inspector, queue: QueueName| {
         let limits = inspector.limits(&queue, PAGE_MAX).await?;
         Ok(limits.iter().map(|found| row(&queue, found)).collect::<Vec<_>>())
     };
     let rows = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
+    session.known_if_empty(&rows, named).await?;
     session.out.rows(&rows, now, "There is no limit and no pause.")?;
     Ok(Exit::Done)
 }

@@ -1,5 +1,7 @@
 //! `optimus queue show`: one queue.
 
+use std::slice;
+
 use futures_util::try_join;
 use optimus_core::{Gate, QueueName, Shut, Totals};
 use serde_json::json;
@@ -21,6 +23,7 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         inspector.explain_queue(queue),
         gate.get(),
     )?;
+    session.known_if_empty(&workers, slice::from_ref(queue)).await?;
     let slots: usize = workers.iter().map(|worker| worker.description.concurrency).sum();
     let shut = limit.and_then(|limit| limit.shut);
     let served = match workers.len() as u64 {

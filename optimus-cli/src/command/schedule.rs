@@ -132,6 +132,7 @@ async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failu
             }
         }
     }
+    session.known_if_empty(&rows, queues).await?;
     session.out.rows(&rows, now, "There is no schedule.")?;
     Ok(Exit::Done)
 }

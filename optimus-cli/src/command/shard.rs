@@ -18,9 +18,6 @@ use crate::{
     session::{REQUESTS_MAX, Session},
 };
 
-/// How many names an error lists.
-const NAMES_MAX: usize = 10;
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
     /// List the sharded functions that workers have served.
@@ -195,7 +192,7 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             let pausing = async {
                 match index {
                     Some(index) => shards.pause(index).await,
-                    None => shards.pause_all().await,
+                    None => Ok(shards.pause_all().await?.is_changed),
                 }
             };
             let is_new = session.audited("shards.pause", target(&name, index), pausing).await?;
@@ -207,7 +204,7 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             let resuming = async {
                 match index {
                     Some(index) => shards.resume_one(index).await,
-                    None => shards.resume().await,
+                    None => Ok(shards.resume().await?.is_changed),
                 }
             };
             let target = target(&name, index);
@@ -243,15 +240,7 @@ async fn check_name(session: &Session<'_>, name: &str) -> Result<(), Failure> {
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    let known = if known.is_empty() {
-        "no worker has served a sharded function".to_owned()
-    } else {
-        let mut names = known.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
-        if known.len() > NAMES_MAX {
-            names.push_str(", …");
-        }
-        format!("there are: {names}")
-    };
+    let known = text::known(&known, "no worker has served a sharded function");
     Err(Failure::not_found(format!("no worker has ever served the shards of {name}; {known}")))
 }
 

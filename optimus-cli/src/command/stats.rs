@@ -108,13 +108,15 @@ fn percentile(times: &Distribution, percent: f64) -> Cell {
 pub(crate) async fn run(arguments: StatsArguments, session: &Session<'_>) -> Result<Exit, Failure> {
     let StatsArguments { queues, last, by } = arguments;
     let (unit, units) = unit_of(last)?;
-    let queues = session.queues(&queues).await?;
+    let named = queues;
+    let queues = session.queues(&named).await?;
     let read = async |inspector: Inspector, queue: QueueName| -> Result<_, Error> {
         let stats = inspector.stats(&queue, unit, units).await?;
         Ok(lines(&queue, &stats, by))
     };
     let rows: Vec<StatsLine> =
         session.each_queue(&queues, read).await?.into_iter().flatten().collect();
+    session.known_if_empty(&rows, &named).await?;
     let none = format!("Nothing has ended in the last {}.", text::duration(last));
     session.out.rows(&rows, session.now().await?, &none)?;
     Ok(Exit::Done)

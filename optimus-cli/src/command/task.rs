@@ -1,6 +1,9 @@
 //! `optimus task`: list, look, explain, submit, retry, cancel, delete.
 
-use std::io::{self, BufRead};
+use std::{
+    io::{self, BufRead},
+    slice,
+};
 
 use clap::{Args, Subcommand};
 use optimus_core::{OperationAct, PAGE_MAX, PageCursor, QueueName, TaskState};
@@ -151,6 +154,7 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
             return print(session, &rows, now, (place, *state, &states[number + 1..], scanned));
         }
     }
+    session.known_if_empty(&rows, slice::from_ref(&queue)).await?;
     let last = states.last().copied().unwrap_or(TaskState::Ready);
     print(session, &rows, now, (None, last, &[], scanned))
 }

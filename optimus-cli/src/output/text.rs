@@ -24,6 +24,21 @@ pub(crate) fn count(number_of: impl Into<u64>, word: &str) -> String {
     format!("{} {word}{s}", number(number_of))
 }
 
+/// How many names a sentence lists.
+const NAMES_MAX: usize = 10;
+
+/// Returns the names that there are, for somebody who has used another one: `there are: a, b`.
+pub(crate) fn known(names: &[String], none: &str) -> String {
+    if names.is_empty() {
+        return none.to_owned();
+    }
+    let mut list = names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES_MAX {
+        list.push_str(", …");
+    }
+    format!("there are: {list}")
+}
+
 /// Returns a size: `812 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];

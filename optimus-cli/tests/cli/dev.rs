@@ -62,6 +62,18 @@ fn kept_tasks_are_there_again() {
 }
 
 #[test]
+fn two_servers_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (exe, kept) = (env!("CARGO_BIN_EXE_optimus"), folder.path().to_str().unwrap());
+    let mut command = optimus();
+    let script = r#"exec "$0" dev --keep "$1" -- true"#;
+    command.args(["dev", "--keep", kept, "--", "sh", "-c", script, exe, kept]);
+    let second = run(&mut command, "").ended(4);
+    assert!(second.err.contains("another `optimus dev` keeps its tasks in"), "{second:?}");
+    run(optimus().args(["dev", "--keep", kept, "--", "true"]), "").ended(0);
+}
+
+#[test]
 fn a_machine_without_a_server_is_told_what_to_install() {
     let ran =
         run(optimus().arg("dev").env("PATH", "/nowhere").env_remove("OPTIMUS_REDIS_SERVER"), "");

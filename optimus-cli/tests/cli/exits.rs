@@ -50,6 +50,39 @@ fn a_server_that_is_not_there_or_refuses_has_its_own_codes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_nobody_has_used_is_not_found() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    for line in [
+        &["queue", "show", "mial"][..],
+        &["queue", "clear", "mial", "--yes"],
+        &["task", "list", "mial"],
+        &["task", "cancel", "--state", "ready", "--queue", "mial", "--yes"],
+        &["dead", "list", "mial"],
+        &["dead", "fingerprints", "mial"],
+        &["dead", "retry", "mial", "--yes"],
+        &["stats", "mial"],
+        &["history", "list", "mial"],
+        &["history", "show", "mial"],
+        &["lane", "list", "mial"],
+        &["limit", "list", "mial"],
+        &["schedule", "list", "mial"],
+        &["group", "list", "mial"],
+    ] {
+        let ran = stage.optimus(line).ended(3);
+        assert!(ran.err.contains("is its name misspelt?"), "{line:?}: {ran:?}");
+    }
+    // Nothing is wrong with a queue in which nothing is found, nor with one that waits for a use.
+    for line in [&["schedule", "list", "mail"][..], &["group", "list", "mail"]] {
+        stage.optimus(line).ended(0);
+    }
+    stage.optimus(&["queue", "pause", "new"]).ended(0);
+    assert!(stage.optimus(&["queue", "show", "new"]).ended(0).out.contains("paused"));
+    stage.optimus(&["limit", "set", "other", "task:send", "--rate", "5/s"]).ended(0);
+    assert!(stage.optimus(&["limit", "list", "other"]).ended(0).out.contains("task:send"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_redis_refuses_to_read_is_named_and_hides_no_other() {
     let server = RedisServer::start();
     let (url, broken) = (server.url(), "queue broken can't be read");
@@ -87,11 +120,21 @@ async fn what_does_not_exist_ends_with_3() {
         &["schedule", "pause", "nothing"],
         &["shard", "show", "nothing"],
         &["shard", "pause", "nothing"],
+        &["dispenser", "show", "nothing"],
+        &["dispenser", "open", "nothing"],
+        &["dispenser", "assigned", "nothing"],
+        &["dispenser", "assignees", "nothing"],
+        &["dispenser", "release", "nothing", "ann", "--yes"],
         &["search", unknown],
     ] {
         stage.optimus(line).ended(3);
     }
     stage.optimus(&["task", "show", "x"]).ended(2);
+    stage.client.dispenser("review").add(["photo"]).await.unwrap();
+    let unknown = stage.optimus(&["dispenser", "show", "reviews"]).ended(3).err;
+    assert!(unknown.contains("added items to reviews; there are: review"), "{unknown}");
+    let left = stage.client.dispenser("nothing").peek().await.unwrap();
+    assert!(!left.is_known && left.assignees == 0, "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     id::WorkerId,
+    operator_answers::PauseAnswer,
     roster::{Granted, Heard, Post, RosterName, Stay},
 };
 
@@ -166,27 +167,27 @@ impl Broker {
         reply.number()
     }
 
-    /// Suspends one post, or all with `None`; returns whether that changed something.
+    /// Suspends one post, or all with `None`.
     pub async fn suspend(
         &self,
         roster: &RosterName,
         post: Option<u16>,
         by: &str,
         why: &str,
-    ) -> Result<bool, BrokerError> {
+    ) -> Result<PauseAnswer, BrokerError> {
         let call = self.call(&scripts::SUSPEND, roster.slot(), "").arg("1").arg(number(post));
         let by = by.replace(['\n', '\r'], " ");
-        self.run_surely(call.arg(by).arg(why)).await?.flag()
+        read_pause(self.run_surely(call.arg(by).arg(why)).await?)
     }
 
-    /// Resumes one post, or all with `None`; returns whether that changed something.
+    /// Resumes one post, or all with `None`.
     pub async fn resume_posts(
         &self,
         roster: &RosterName,
         post: Option<u16>,
-    ) -> Result<bool, BrokerError> {
+    ) -> Result<PauseAnswer, BrokerError> {
         let call = self.call(&scripts::SUSPEND, roster.slot(), "").arg("0").arg(number(post));
-        self.run_surely(call.arg("").arg("")).await?.flag()
+        read_pause(self.run_surely(call.arg("").arg("")).await?)
     }
 
     /// Reads a roster.
@@ -254,6 +255,10 @@ fn push_posts(call: &mut ScriptCall, posts: &[Granted]) {
         call.push(post);
         call.push(fence);
     }
+}
+
+fn read_pause(mut reply: Reply) -> Result<PauseAnswer, BrokerError> {
+    Ok(PauseAnswer { is_changed: reply.flag()?, is_known: reply.flag()? })
 }
 
 fn number(post: Option<u16>) -> String {

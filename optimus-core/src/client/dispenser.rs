@@ -248,7 +248,9 @@ impl Dispenser {
         let wait = |(rank, now): (i64, i64)| {
             Duration::from_millis(u64::try_from(now - rank).unwrap_or_default())
         };
+        let is_empty = counts.open == 0 && counts.assigned == 0;
         Ok(DispenserDetails {
+            is_known: !is_empty || self.is_listed().await?,
             open: counts.open,
             assigned: counts.assigned,
             assignees: counts.assignees,

@@ -8,8 +8,8 @@ use std::{
 
 use tokio::time::{Instant, timeout};
 
-use super::Client;
-use crate::{Error, broker::Broker, id::QueueName};
+use super::{Client, Dispenser};
+use crate::{Error, broker::Broker, dispenser_error::DispenserError, id::QueueName};
 
 /// A name is told again after this time, because a store may lose it.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
@@ -55,5 +55,14 @@ impl Client {
     /// Lets operators find a dispenser.
     pub(super) async fn tell_dispenser(&self, slot: &QueueName) {
         self.0.told_dispensers.tell(&self.0.broker, slot).await;
+    }
+}
+
+impl Dispenser {
+    /// Returns whether a program has told the name.
+    pub(super) async fn is_listed(&self) -> Result<bool, DispenserError> {
+        let names = self.broker().dispenser_names().await;
+        let names = names.map_err(|problem| self.failed("peek", problem))?;
+        Ok(names.iter().any(|name| name == self.name()))
     }
 }

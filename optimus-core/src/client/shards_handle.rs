@@ -6,6 +6,7 @@ use super::Client;
 use crate::{
     Error,
     broker::{BrokerError, Refusal},
+    operator_answers::PauseAnswer,
     roster::{POSTS_MAX, RosterName},
     shards_details::{ShardsDetails, details},
 };
@@ -102,23 +103,25 @@ impl ShardsHandle {
     /// # Errors
     /// As for [`set_count`](Self::set_count).
     pub async fn pause(&self, index: u16) -> Result<bool, Error> {
-        self.suspend(Some(index)).await
+        Ok(self.suspend(Some(index)).await?.is_changed)
     }
 
     /// Stops all shards, as [`pause`](Self::pause) does for one. The pause of a name that no worker
-    /// has served is kept for the first one that does; [`Client::shard_names`] has the names.
+    /// has served is kept for the first one that does, and the answer says that the name is not
+    /// [known](PauseAnswer::is_known); [`Client::shard_names`] has the names.
     ///
     /// # Errors
-    /// As for [`set_count`](Self::set_count).
-    pub async fn pause_all(&self) -> Result<bool, Error> {
+    /// As for [`set_count`](Self::set_count), but for a name that no worker has served.
+    pub async fn pause_all(&self) -> Result<PauseAnswer, Error> {
         self.suspend(None).await
     }
 
-    /// Ends all pauses, also those of single shards. Returns whether there was one.
+    /// Ends all pauses, also those of single shards. Returns whether there was one, and whether a
+    /// worker has ever served the name.
     ///
     /// # Errors
-    /// As for [`set_count`](Self::set_count).
-    pub async fn resume(&self) -> Result<bool, Error> {
+    /// As for [`pause_all`](Self::pause_all).
+    pub async fn resume(&self) -> Result<PauseAnswer, Error> {
         let done = self.client.0.broker.resume_posts(&self.roster()?, None).await;
         done.map_err(|problem| self.failed("resume", problem))
     }
@@ -130,7 +133,7 @@ impl ShardsHandle {
     /// As for [`set_count`](Self::set_count).
     pub async fn resume_one(&self, index: u16) -> Result<bool, Error> {
         let done = self.client.0.broker.resume_posts(&self.roster()?, Some(index)).await;
-        done.map_err(|problem| self.failed("resume_one", problem))
+        Ok(done.map_err(|problem| self.failed("resume_one", problem))?.is_changed)
     }
 
     /// Reads who holds which shard, since when and on which machine, what is paused, and how far
@@ -144,7 +147,7 @@ impl ShardsHandle {
         Ok(details(&self.name, &seen, &broker.positions(&roster).await?))
     }
 
-    async fn suspend(&self, index: Option<u16>) -> Result<bool, Error> {
+    async fn suspend(&self, index: Option<u16>) -> Result<PauseAnswer, Error> {
         let broker = &self.client.0.broker;
         let done = broker.suspend(&self.roster()?, index, &self.by, &self.why).await;
         done.map_err(|problem| self.failed("pause", problem))

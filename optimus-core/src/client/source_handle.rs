@@ -6,6 +6,7 @@ use super::Client;
 use crate::{
     Error,
     broker::{BrokerError, Refusal},
+    operator_answers::PauseAnswer,
     roster::{POSTS_MAX, RosterName},
     source_details::{SourceDetails, details, shards},
 };
@@ -62,24 +63,25 @@ impl SourceHandle {
     }
 
     /// Stops the source: each holder ends its page and gives its slices back, within a heartbeat.
-    /// Tasks that are in their queue still run. Returns whether it was not paused before.
-    /// A source that no worker has served yet can be paused, too.
+    /// Tasks that are in their queue still run. A source that no worker has served yet can be
+    /// paused, too: the answer says that it is not [known](PauseAnswer::is_known).
     ///
     /// # Errors
     /// [`Error::is_invalid`] for a name that can't exist; [`Error::is_unavailable`];
     /// [`Error::is_unknown_outcome`] if the request was sent twice and not answered, which is safe
     /// to repeat. These are the errors of all methods here.
-    pub async fn pause(&self) -> Result<bool, Error> {
+    pub async fn pause(&self) -> Result<PauseAnswer, Error> {
         let broker = &self.client.0.broker;
         let done = broker.suspend(&self.roster()?, None, &self.by, &self.why).await;
         done.map_err(|problem| self.failed("pause", problem))
     }
 
-    /// Ends a pause. Returns whether there was one.
+    /// Ends a pause. Returns whether there was one, and whether a worker has ever served the
+    /// source.
     ///
     /// # Errors
     /// As for [`pause`](Self::pause).
-    pub async fn resume(&self) -> Result<bool, Error> {
+    pub async fn resume(&self) -> Result<PauseAnswer, Error> {
         let done = self.client.0.broker.resume_posts(&self.roster()?, None).await;
         done.map_err(|problem| self.failed("resume", problem))
     }

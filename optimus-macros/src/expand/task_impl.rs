@@ -62,7 +62,7 @@ fn schedule(model: &Model) -> TokenStream {
     let zone = cron.zone.iter().map(|zone| quote!(.tz(#zone)));
     let missed = cron.missed.iter().map(|missed| quote!(.missed(__optimus::Missed::#missed)));
     let overlap = cron.overlap.iter().map(|overlap| quote!(.overlap(__optimus::Overlap::#overlap)));
-    let jitter = cron.jitter.map(options::duration);
+    let jitter = cron.jitter.as_ref().map(|jitter| options::duration(jitter.time));
     let jitter = jitter.iter().map(|jitter| quote!(.jitter(#jitter)));
     quote! {
         fn schedule() -> ::core::option::Option<__optimus::Schedule> {

@@ -35,7 +35,15 @@ pub(crate) struct Cron {
     pub(crate) missed: Option<Ident>,
     /// A variant of `Overlap`.
     pub(crate) overlap: Option<Ident>,
-    pub(crate) jitter: Option<Duration>,
+    pub(crate) jitter: Option<Jitter>,
+    /// The shortest time between two instants, unless the expression is wrong.
+    pub(crate) shortest: Option<Duration>,
+}
+
+/// The time by which tasks are delayed at most, as it is written.
+pub(crate) struct Jitter {
+    pub(crate) time: Duration,
+    pub(crate) written: Expr,
 }
 
 /// `name = value`.
@@ -61,11 +69,11 @@ pub(crate) fn parse(attr: TokenStream, errors: &mut Errors) -> (Option<Cron>, To
         );
         return (None, rest);
     };
-    if let Err(problem) = CronExpression::parse(&expression.value()) {
-        errors.refuse(&expression, problem);
-    }
+    let parsed = CronExpression::parse(&expression.value());
+    let shortest = parsed.map_err(|problem| errors.refuse(&expression, problem)).ok();
+    let shortest = shortest.and_then(|parsed| parsed.shortest_secs()).map(Duration::from_secs);
     let (zone, missed, overlap, jitter) = (None, None, None, None);
-    let mut cron = Cron { expression, zone, missed, overlap, jitter };
+    let mut cron = Cron { expression, zone, missed, overlap, jitter, shortest };
     let mut given: Vec<Ident> = Vec::new();
     for part in parts {
         let Ok(Named(name, value)) = syn::parse2::<Named>(part.clone()) else {
@@ -107,11 +115,11 @@ impl Cron {
                 self.overlap = Some(word(name, value, &words)?);
             }
             _ => {
-                let jitter = option_value::positive(name, value)?;
-                if jitter > JITTER_MAX {
+                let time = option_value::positive(name, value)?;
+                if time > JITTER_MAX {
                     return option_value::refuse(value, "`jitter` is at most a day");
                 }
-                self.jitter = Some(jitter);
+                self.jitter = Some(Jitter { time, written: value.clone() });
             }
         }
         Ok(())

@@ -5,6 +5,8 @@ pub(crate) mod backoff;
 pub(crate) mod cron;
 #[allow(dead_code, reason = "the file of optimus-core; only the parser is used here")]
 pub(crate) mod cron_expression;
+/// The file of `optimus-core`.
+pub(crate) mod cron_nearest;
 pub(crate) mod duration;
 pub(crate) mod function;
 pub(crate) mod gather;

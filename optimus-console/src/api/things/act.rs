@@ -1,7 +1,7 @@
 //! Acts on lanes, limits, schedules, sharded functions and sources.
 
 use axum::Json;
-use optimus_core::{Client, Gate, QueueName};
+use optimus_core::{Client, Gate, PauseAnswer, QueueName};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -141,6 +141,19 @@ fn said(is_done: Option<()>, done: &str, otherwise: &str) -> String {
     if is_done.is_some() { done.to_owned() } else { otherwise.to_owned() }
 }
 
+fn paused(answer: PauseAnswer) -> String {
+    known(if answer.is_changed { "paused" } else { "it was paused before" }, answer)
+}
+
+fn resumed(answer: PauseAnswer) -> String {
+    known(if answer.is_changed { "resumed" } else { "it was not paused" }, answer)
+}
+
+/// Adds what may be wrong with the name.
+fn known(done: &str, answer: PauseAnswer) -> String {
+    if answer.is_known { done.to_owned() } else { format!("{done}; it {answer}") }
+}
+
 async fn done(
     client: &Client,
     thing: Thing,
@@ -169,20 +182,16 @@ async fn done(
             format!("submitted {id}")
         }
         (Thing::Shards(name), Verb::Pause) => {
-            let is_new = client.shards(name).because(who, why).pause_all().await?;
-            said(changed(is_new), "paused", "it was paused before")
+            paused(client.shards(name).because(who, why).pause_all().await?)
         }
         (Thing::Shards(name), Verb::Resume) => {
-            let was_paused = client.shards(name).because(who, why).resume().await?;
-            said(changed(was_paused), "resumed", "it was not paused")
+            resumed(client.shards(name).because(who, why).resume().await?)
         }
         (Thing::Source(name), Verb::Pause) => {
-            let is_new = client.source(name).because(who, why).pause().await?;
-            said(changed(is_new), "paused", "it was paused before")
+            paused(client.source(name).because(who, why).pause().await?)
         }
         (Thing::Source(name), Verb::Resume) => {
-            let was_paused = client.source(name).because(who, why).resume().await?;
-            said(changed(was_paused), "resumed", "it was not paused")
+            resumed(client.source(name).because(who, why).resume().await?)
         }
         (Thing::Source(name), Verb::RunNow) => {
             client.source(name).scan_now().await?;

@@ -72,6 +72,12 @@ async fn two_lanes() {}
 #[optimus::cron("@hourly", missed = "all")]
 async fn all_and_skip() {}
 
+#[optimus::cron("*/5 * * * *", jitter = "5m")]
+async fn jitter_and_skip() {}
+
+#[optimus::cron("@hourly", overlap = "skip", jitter = "2h")]
+async fn jitter_and_written_skip() {}
+
 #[optimus::cron("@daily")]
 struct NoFunction;
 

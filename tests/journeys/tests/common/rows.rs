@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use optimus_core::{
@@ -19,6 +19,8 @@ pub struct State {
     pub failures: u32,
     pub runs: u32,
     pub error: String,
+    /// When a page had it for the first time.
+    found_at: Option<Instant>,
 }
 
 /// What a task does.
@@ -87,6 +89,13 @@ impl Rows {
         self.inner().rows.values().filter(|row| row.is_done).count()
     }
 
+    /// Returns when a page had the last of the rows; `None` if a row was not found yet.
+    pub fn all_found_at(&self) -> Option<Instant> {
+        let found: Option<Vec<Instant>> =
+            self.inner().rows.values().map(|row| row.found_at).collect();
+        found?.into_iter().max()
+    }
+
     /// Returns how often the tasks of all rows have run.
     pub fn runs(&self) -> u32 {
         self.inner().rows.values().map(|row| row.runs).sum()
@@ -111,12 +120,17 @@ impl Rows {
         let mut inner = self.inner();
         *inner.pages.entry(table.to_owned()).or_default() += 1;
         let (slice, slices) = (i64::from(page.slice()), i64::from(page.slices()));
-        let rows = inner.rows.iter().filter(|((its, key), row)| {
+        let rows = inner.rows.iter_mut().filter(|((its, key), row)| {
             its == table && *key > after && key.rem_euclid(slices) == slice && !row.is_done
         });
         let rows = rows.filter(|(_, row)| page.failures().contains(&row.failures));
         let limit = usize::try_from(page.limit()).unwrap();
-        rows.map(|((_, key), row)| (*key, row.failures)).take(limit).collect()
+        rows.take(limit)
+            .map(|((_, key), row)| {
+                row.found_at.get_or_insert_with(Instant::now);
+                (*key, row.failures)
+            })
+            .collect()
     }
 }
 

@@ -21,6 +21,7 @@ mod recovery;
 mod sharing;
 mod slow_link;
 mod starved;
+mod store_risks;
 mod submit_timeout;
 mod tls;
 mod unused_queues;

@@ -87,6 +87,19 @@ async fn in_places(raw: &mut Raw, namespace: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_of_a_name_that_nobody_uses_say_so() {
+    let bench = Bench::on_memory().await;
+    let [desk, misspelt] = ["review", "reviews"].map(|name| bench.client.dispenser(name));
+    desk.add(["photo"]).await.unwrap();
+    assert!(desk.peek().await.unwrap().is_known);
+    desk.assign("ann", 1).await.unwrap();
+    desk.done("ann", ["photo"]).await.unwrap().all().unwrap();
+    assert!(desk.peek().await.unwrap().is_known, "it is empty, and known");
+    misspelt.assign("ann", 1).await.unwrap();
+    assert!(!misspelt.peek().await.unwrap().is_known, "nobody has added an item");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_calls_at_once_with_vanishing_assignees_finish_each_item_once() {
     let bench = Bench::on_redis().await;
     let desk = |client: &Client| client.dispenser("review").hold(HOLD);

@@ -95,13 +95,35 @@ on_both! {
         eventually("others go on", WITHIN, async || rounds.indexes().len() == 5).await;
         assert!(!rounds.indexes().contains(&2));
 
-        assert!(shards.pause_all().await.unwrap());
+        assert!(shards.pause_all().await.unwrap().is_changed);
         eventually("all are given back", WITHIN, async || {
             look(&bench).await.shards.iter().all(|shard| shard.holder.is_none())
         })
         .await;
         assert!(look(&bench).await.paused.is_some());
-        assert!(shards.resume().await.unwrap() && !shards.resume().await.unwrap());
+        assert!(shards.resume().await.unwrap().is_changed);
+        assert!(!shards.resume().await.unwrap().is_changed);
+        rounds.cover(6).await;
+        worker.stop().await;
+    }
+
+    async fn a_pause_before_the_first_start_is_kept_and_says_that_nobody_has_the_name(
+        bench: Bench
+    ) {
+        let shards = bench.client.shards("idle");
+        let paused = shards.because("ann", "a move").pause_all().await.unwrap();
+        assert_eq!((paused.is_changed, paused.is_known), (true, false));
+        assert!(paused.to_string().contains("misspelt"), "{paused}");
+        assert!(!bench.client.shards("other").resume().await.unwrap().is_known);
+        let rounds = Rounds::default().of("one");
+        let worker = bench.start(serving(&bench, &rounds));
+        eventually("the worker is a member", WITHIN, async || {
+            look(&bench).await.workers.len() == 1
+        })
+        .await;
+        assert_eq!(look(&bench).await.paused.unwrap().by, "ann");
+        let resumed = shards.resume().await.unwrap();
+        assert_eq!((resumed.is_changed, resumed.is_known), (true, true));
         rounds.cover(6).await;
         worker.stop().await;
     }

@@ -254,11 +254,13 @@ on_both! {
         table.add("", 0..50);
         let unknown = bench.client.source("rows").scan_now().await.unwrap_err();
         assert!(unknown.is_invalid() && unknown.to_string().contains("no worker"), "{unknown}");
+        let resumed = bench.client.source("rows").resume().await.unwrap();
+        assert_eq!((resumed.is_changed, resumed.is_known), (false, false));
         assert!(bench.client.source("a b").look().await.unwrap_err().is_invalid());
         let worker = bench.start(worker(&bench, &table, rows));
         are_done(&table, 50).await;
         let source = bench.client.source("rows");
-        assert!(source.because("ann", "a repair").pause().await.unwrap());
+        assert!(source.because("ann", "a repair").pause().await.unwrap().is_changed);
         eventually("the slice is given back", WITHIN, async || {
             look(&bench, "rows").await.slices[0].holder.is_none()
         })
@@ -266,7 +268,8 @@ on_both! {
         let paused = look(&bench, "rows").await.paused.unwrap();
         assert_eq!((&*paused.by, &*paused.why), ("ann", "a repair"));
         table.add("", 50..60);
-        assert!(source.resume().await.unwrap() && !source.resume().await.unwrap());
+        assert!(source.resume().await.unwrap().is_changed);
+        assert!(!source.resume().await.unwrap().is_changed);
         are_done(&table, 60).await;
         assert!(source.set_slices(0).await.unwrap_err().is_invalid());
         assert_eq!(source.set_slices(4).await.unwrap(), 1);

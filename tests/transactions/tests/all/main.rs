@@ -28,5 +28,6 @@ mod storm;
 mod storm_runs;
 mod truncated;
 mod unreadable;
+mod unsent;
 mod workers;
 mod writers;

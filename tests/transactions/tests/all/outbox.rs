@@ -72,7 +72,7 @@ async fn a_rolled_back_call_is_never_submitted<DB: TestDb>(setup: Setup<DB>) {
     let (seen, relay) = (Seen::default(), setup.start_relay().await);
     let _worker = setup.start_worker(&seen);
     let mut tx = setup.pool.begin().await.unwrap();
-    note(1, 1).perform_in_tx(&mut tx).await.unwrap();
+    note(1, 1).biz_id("order-7").perform_in_tx(&mut tx).await.unwrap();
     tx.rollback().await.unwrap();
     let mut tx = setup.pool.begin().await.unwrap();
     note(1, 2).perform_in_tx(&mut tx).await.unwrap();
@@ -86,8 +86,9 @@ async fn a_rolled_back_call_is_never_submitted<DB: TestDb>(setup: Setup<DB>) {
     assert_eq!(refused.unwrap_err().to_string(), "no");
     // A later call shows that the relay has passed the others.
     let mut tx = setup.pool.begin().await.unwrap();
-    let last = note(1, 5).perform_in_tx(&mut tx).await.unwrap();
+    let last = note(1, 5).biz_id("order-7").perform_in_tx(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
+    // No task of a transaction that was rolled back has the biz id.
     last.handle(&setup.client).result_within(SOON).await.unwrap();
     // The scope of a client inside the body is a submit of its own.
     assert_eq!(seen.all(), [(1, 4), (1, 5)]);

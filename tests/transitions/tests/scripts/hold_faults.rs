@@ -143,7 +143,7 @@ async fn an_operator_changes_and_pauses_a_roster_before_its_first_grant(bench: B
     bench.hold(0, &mut one).await;
     let (broker, roster) = (bench.at(1_000), bench.roster());
     assert_eq!(broker.recount(&roster, 3).await.unwrap(), 2);
-    assert!(broker.suspend(&roster, Some(2), "ann", "a repair").await.unwrap());
+    assert!(broker.suspend(&roster, Some(2), "ann", "a repair").await.unwrap().is_changed);
     assert_eq!(bench.hold(2_000, &mut one).await, Changes::default());
     bench.hold(15_000, &mut one).await;
     assert_eq!((one.holds(), one.held.heard().count), (vec![0, 1], 3));

@@ -135,7 +135,23 @@ async fn a_queue_paused_by_a_report_lets_held_tasks_end(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn an_operator_ends_the_pause_of_a_queue_that_a_task_has_asked_for(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    bench.submit(0, &jobs(3)).await;
+    let lease = bench.take(0, &worker, 1).await;
+    bench.fail(0, &[shutting(&lease, ShutScope::Queue, 600_000)]).await;
+    assert_eq!(bench.claim(1, &worker, 2, 128).await.ids(), []);
+    bench.at(2).pause_gate(&bench.queue, &Gate::Queue, "ann", "").await.unwrap();
+    bench.answer_wakeup().await;
+    bench.at(3).resume(&bench.queue).await.unwrap();
+    assert!(bench.answer_wakeup().await);
+    assert_eq!(bench.claim(4, &worker, 3, 128).await.ids().len(), 2, "the third is in retry");
+    assert_eq!(bench.now().limit(&bench.queue, &Gate::Queue).await.unwrap(), None);
+    bench.assert_sound().await;
+}
+
 on_both![
+    an_operator_ends_the_pause_of_a_queue_that_a_task_has_asked_for,
     a_paused_name_or_lane_starts_nothing_until_it_is_resumed,
     the_pause_of_a_queue_has_who_when_and_why,
     a_task_can_pause_its_own_limit_for_a_while,

@@ -1,0 +1,1 @@
+../../../optimus-core/src/cron_nearest.rs
