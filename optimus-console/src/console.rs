@@ -8,7 +8,7 @@ use optimus_core::Client;
 use crate::{
     ConsoleError,
     access::{Auth, Payloads, Role, Sessions},
-    api, guard,
+    api, carrying, guard,
     sampling::Sampling,
     shared::Shared,
     stats_of_all::StatsOfAll,
@@ -112,6 +112,7 @@ impl Console {
         }
         let default = if self.auth.is_none() { Payloads::Redacted } else { Payloads::Hidden };
         let shared = Arc::new(Shared {
+            carrying: carrying::Carrying::default(),
             sampling: Sampling::new(&self.client, self.listeners_max),
             stats_of_all: StatsOfAll::default(),
             client: self.client.clone(),
@@ -123,6 +124,7 @@ impl Console {
             trusts_prefix: self.trusts_prefix,
             known_tasks: tokio::sync::Mutex::default(),
         });
+        carrying::begin(&shared);
         Ok(guard::guarded(api::routes(), shared))
     }
 

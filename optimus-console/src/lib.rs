@@ -11,6 +11,7 @@
 mod access;
 mod api;
 mod assets;
+mod carrying;
 mod console;
 mod console_error;
 mod guard;

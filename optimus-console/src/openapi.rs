@@ -49,6 +49,7 @@ use crate::api;
         api::operations::count,
         api::operations::confirm,
         api::operations::cancel,
+        api::operations::undo,
         api::acts::pause,
         api::acts::resume,
         api::acts::process,

@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     access::{Auth, Identity, Payloads, Sessions},
+    carrying::Carrying,
     known_tasks::KnownTasks,
     sampling::Sampling,
     stats_of_all::StatsOfAll,
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) payloads: [Payloads; 3],
     pub(crate) hosts: Vec<String>,
     pub(crate) trusts_prefix: bool,
+    pub(crate) carrying: Carrying,
     pub(crate) sampling: Sampling,
     pub(crate) stats_of_all: StatsOfAll,
     pub(crate) known_tasks: Mutex<KnownTasks>,

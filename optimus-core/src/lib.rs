@@ -96,6 +96,7 @@ mod parameter;
 mod part;
 mod plain_header;
 mod prerequisite_key;
+mod process_leases;
 mod process_page;
 mod rate;
 mod record;

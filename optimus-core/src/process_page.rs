@@ -11,6 +11,7 @@ use crate::{
     id::{TaskId, WorkerId},
     inspect::Inspector,
     platform::instant,
+    process_leases::mark_lost,
     task_page::PAGE_MAX,
     task_progress::TaskProgress,
 };
@@ -43,6 +44,10 @@ pub struct ProcessDetails {
     /// When it was last heard from, by Redis' clock: at most 5 s ago if it runs something, at most
     /// 4 min ago if it is idle. It is listed for 60 s after it, 10 min if it was idle.
     pub seen: DateTime<Utc>,
+    /// Whether its lease is over: it has ended without a word, or does not reach Redis. Its tasks
+    /// run again elsewhere. If it is only idle, its lease goes on.
+    #[serde(rename = "lost")]
+    pub is_lost: bool,
     /// What does not change while it runs.
     #[serde(flatten)]
     pub about: ProcessAbout,
@@ -148,6 +153,7 @@ impl ProcessDetails {
         Self {
             id: seen.id.clone(),
             seen: instant(seen.seen_ms),
+            is_lost: false,
             about: serde_json::from_str(&seen.description).unwrap_or_default(),
             doing: serde_json::from_str(&seen.doing).unwrap_or_default(),
         }
@@ -157,7 +163,8 @@ impl ProcessDetails {
 impl Inspector {
     /// Reads the processes that run workers of this namespace, with their machines, their memory
     /// and what they run: at most `limit` (and [`PAGE_MAX`]), starting at `after`, which the page
-    /// before has returned. A process that dies is listed for up to 60 s, or 10 min if it was idle.
+    /// before has returned. A process that dies is [lost](ProcessDetails::is_lost) when its lease
+    /// is over, and is listed for up to 60 s, or 10 min if it was idle.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -184,7 +191,8 @@ impl Inspector {
         let (seen, has_more, total) =
             self.broker.processes(&Broker::fleet(), after, limit.min(PAGE_MAX)).await?;
         let last = seen.last().map(|process| ProcessCursor(process.id.to_string()));
-        let rows = seen.iter().map(ProcessDetails::of).collect();
+        let mut rows: Vec<_> = seen.iter().map(ProcessDetails::of).collect();
+        mark_lost(&self.broker, &mut rows).await?;
         Ok(ProcessPage { rows, next: last.filter(|_| has_more), total })
     }
 }

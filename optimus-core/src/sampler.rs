@@ -27,9 +27,9 @@ pub struct Sample {
     pub left_out: u64,
     /// Whether these are all queues of the namespace.
     pub has_all: bool,
-    /// How many processes run workers.
+    /// How many processes run workers. Those whose leases are over do not count.
     pub processes: u64,
-    /// The first 1,000 of them by their ids, with what they run.
+    /// The first 1,000 of them by their ids, with what they run, and those whose leases are over.
     pub process_rows: Vec<ProcessDetails>,
     /// How many of their slots are busy.
     pub slots_busy: u64,
@@ -44,10 +44,19 @@ pub struct Sample {
 pub struct QueueSample {
     /// What was read of it.
     pub seen: QueueOverview,
-    /// The slots of the processes that serve it.
+    /// How many processes serve it. Those whose leases are over do not count.
+    pub processes: u64,
+    /// The slots that these may use.
     pub slots: u64,
     /// How many slots it needs.
     pub want_slots: u64,
+}
+
+/// What serves a queue.
+#[derive(Debug, Clone, Copy, Default)]
+struct Serving {
+    processes: u64,
+    slots: u64,
 }
 
 /// Reads queues and processes, and remembers what it needs for rates.
@@ -86,7 +95,7 @@ impl Sampler {
         let seen = self.inspector.overview(&queues).await?;
         let has_all = self.named.is_empty() && left_out == 0;
         let mut sample = Sample { left_out, has_all, ..Sample::default() };
-        let slots = self.processes(&mut sample).await?;
+        let serving = self.processes(&mut sample).await?;
         self.past.retain(|queue, _| queues.contains(queue));
         let now = Instant::now();
         for mut seen in seen {
@@ -96,25 +105,30 @@ impl Sampler {
             }
             let past = self.past.entry(seen.queue.clone()).or_default();
             let want_slots = past.note(now, &seen, self.target);
-            let slots = slots.get(seen.queue.as_str()).copied().unwrap_or(0);
-            sample.queues.push(QueueSample { seen, slots, want_slots });
+            let serving = serving.get(seen.queue.as_str()).copied().unwrap_or_default();
+            let Serving { processes, slots } = serving;
+            sample.queues.push(QueueSample { seen, processes, slots, want_slots });
         }
         sample.took = began.elapsed();
         Ok(sample)
     }
 
-    /// Reads the processes. Returns the slots by queue.
-    async fn processes(&self, sample: &mut Sample) -> Result<BTreeMap<String, u64>, Error> {
-        let (mut slots, mut after) = (BTreeMap::<String, u64>::new(), None);
+    /// Reads the processes. Returns what serves each queue.
+    async fn processes(&self, sample: &mut Sample) -> Result<BTreeMap<String, Serving>, Error> {
+        let (mut serving, mut after) = (BTreeMap::<String, Serving>::new(), None);
         for _ in 0..PROCESS_PAGES_MAX {
             let page = self.inspector.processes(after.as_ref(), PAGE_MAX).await?;
             for process in page.rows {
-                let allowed = process.doing.slots as u64;
-                sample.processes += 1;
-                sample.slots_allowed += allowed;
-                sample.slots_busy += process.doing.busy as u64;
-                for queue in &process.about.queues {
-                    *slots.entry(queue.clone()).or_default() += allowed;
+                if !process.is_lost {
+                    let allowed = process.doing.slots as u64;
+                    sample.processes += 1;
+                    sample.slots_allowed += allowed;
+                    sample.slots_busy += process.doing.busy as u64;
+                    for queue in &process.about.queues {
+                        let queue = serving.entry(queue.clone()).or_default();
+                        queue.processes += 1;
+                        queue.slots += allowed;
+                    }
                 }
                 if sample.process_rows.len() < PROCESS_ROWS_MAX {
                     sample.process_rows.push(process);
@@ -125,6 +139,6 @@ impl Sampler {
                 break;
             }
         }
-        Ok(slots)
+        Ok(serving)
     }
 }

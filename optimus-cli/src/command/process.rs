@@ -33,6 +33,9 @@ pub(crate) enum ProcessCommand {
     Stop { id: String },
 }
 
+/// What it means that a process is lost.
+const LOST: &str = "its lease is over: it has died, or does not reach Redis";
+
 /// A process in the list.
 #[derive(Serialize)]
 #[serde(transparent)]
@@ -76,8 +79,13 @@ pub(crate) fn percent(cores: f64) -> String {
     format!("{:.0} %", 100.0 * cores)
 }
 
-/// Says what an operator has asked of the process.
+/// Says what keeps the process from work: its lease is over, or what an operator has asked of it.
 pub(crate) fn mode(process: &ProcessDetails) -> &'static str {
+    if process.is_lost { "lost" } else { asked_of(process) }
+}
+
+/// Says what an operator has asked of the process.
+fn asked_of(process: &ProcessDetails) -> &'static str {
     match process.doing.slots {
         0 => "quiet",
         slots if slots < process.about.concurrency => "fewer slots",
@@ -176,7 +184,8 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("version", Some(about.version.clone())),
         ("started", Some(text::instant(about.started, now))),
         ("seen", Some(text::instant(*seen, now))),
-        ("asked", Some(mode(&process)).filter(|mode| !mode.is_empty()).map(str::to_owned)),
+        ("lost", process.is_lost.then(|| LOST.to_owned())),
+        ("asked", Some(asked_of(&process)).filter(|mode| !mode.is_empty()).map(str::to_owned)),
         ("slots", Some(slots)),
         ("memory", doing.rss_bytes.map(text::size)),
         ("cpu", doing.cpu.map(percent)),

@@ -76,7 +76,7 @@ pub(super) struct ProcessLine {
     pub(super) rss_bytes: Option<u64>,
     pub(super) cpu: Option<f64>,
     pub(super) queues: Vec<String>,
-    /// What an operator has asked of it; else empty.
+    /// That its lease is over, or what an operator has asked of it; else empty.
     pub(super) mode: &'static str,
     /// Those that have run longest come first.
     pub(super) running: Vec<RunLine>,

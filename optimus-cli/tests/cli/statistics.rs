@@ -22,6 +22,14 @@ pub(crate) async fn attend(stage: &Stage, doing: &str) -> String {
     stage.client.broker().attend(&Broker::fleet(), attendance).await.unwrap().1
 }
 
+/// Gives the process leases, without which it is lost.
+async fn serve(stage: &Stage, lease: Duration) {
+    let (broker, worker) = (stage.client.broker(), WorkerId::from_stored(PROCESS));
+    for queue in ["mail", "default"].map(|queue| QueueName::new(queue).unwrap()) {
+        broker.register(&queue, &worker, lease, "{}").await.unwrap();
+    }
+}
+
 /// What a process does that runs one task and may run two.
 const DOING: &str = r#"{"slots":2,"busy":1,"rss_bytes":21000000,"cpu":0.413,"running":[{"id":
     "mail/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","task":"send","attempt":2,"since_ms":1700000000000,
@@ -82,6 +90,9 @@ async fn a_process_is_shown_and_asked_for_something() {
     let stage = Stage::new().await;
     stage.optimus(&["process", "list"]).matches("process_list_empty");
     assert_eq!(attend(&stage, DOING).await, "");
+    let lost = stage.optimus(&["process", "list"]).ended(0).out;
+    assert!(lost.contains("lost"), "it has no lease: {lost}");
+    serve(&stage, MINUTE).await;
     stage.optimus(&["process", "list"]).matches("process_list");
     stage.optimus(&["process", "show", PROCESS]).matches("process_show");
     let rows = stage.optimus(&["process", "list", "--json"]).ended(0).json();

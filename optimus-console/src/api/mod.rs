@@ -4,6 +4,7 @@ pub(crate) mod acts;
 pub(crate) mod audit;
 mod audited;
 pub(crate) mod events;
+mod explained;
 pub(crate) mod failures;
 pub(crate) mod history;
 pub(crate) mod operations;
@@ -87,6 +88,7 @@ fn acts() -> Router<App> {
         .route("/tasks/act", post(task_acts::act))
         .route("/operations/{id}/confirm", post(operations::confirm))
         .route("/operations/{id}/cancel", post(operations::cancel))
+        .route("/operations/{id}/undo", post(operations::undo))
         .route("/processes/{id}/act", post(acts::process))
         .route("/things/{kind}/act", post(things::act))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use optimus_core::{
-    Operation, OperationAct, OperationError, OperationFilter, OperationState, TaskState,
+    AuditAct, Operation, OperationAct, OperationError, OperationFilter, OperationState, TaskState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,19 +12,15 @@ use utoipa::ToSchema;
 use super::audited::{act_of, audited};
 use crate::{
     access::{Payloads, Role},
+    carrying::carry,
     problem::{ErrorBody, Problem},
     redact::is_secret,
     seat::{Named, Seat, Told},
-    shared::App,
-    view::{OperationRow, is_seen},
+    view::{OperationRow, is_seen, operation_line},
 };
 
 /// How many operations are listed.
 const ROWS_MAX: usize = 100;
-/// How often those who watch hear of an operation that is under way.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// How long this process carries an operation on that can't go on, before it leaves it to others.
-const CARRIES_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is done with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -199,11 +195,47 @@ pub(crate) async fn count(
     let target = told.filter.queue.clone().unwrap_or_else(|| "all queues".to_owned());
     let filter = told.filter.of(&seat, act)?;
     let note = act_of(&seat, "operation.count", target, told.reason.as_deref());
+    begin(&seat, note, act, filter).await
+}
+
+/// Counts the tasks that an operation has cancelled, so that they can be requeued: the answer is
+/// another operation. Nothing is changed before that one is confirmed.
+#[utoipa::path(post, path = "/api/v1/operations/{id}/undo", tag = "operations",
+    params(("id" = String, Path, description = "the id of the operation")),
+    request_body = CancelOrder,
+    responses((status = 200, body = OperationRow), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub(crate) async fn undo(
+    seat: Seat,
+    Named(id): Named<String>,
+    Told(told): Told<CancelOrder>,
+) -> Result<Json<OperationRow>, Problem> {
+    let found = find(&seat, &id).await?;
+    seat.needs(role_of(OperationAct::Requeue))?;
+    let filter = found.undo().ok_or_else(|| {
+        Problem::refused(format!(
+            "operation {id} can't be undone: it has cancelled no task, and only cancelled tasks \
+             can go back"
+        ))
+    })?;
+    let target = format!("{id}: {}", operation_line(&found));
+    let note = act_of(&seat, "operation.undo", target, told.reason.as_deref());
+    begin(&seat, note, OperationAct::Requeue, filter).await
+}
+
+/// Counts the tasks of a new operation.
+async fn begin(
+    seat: &Seat,
+    note: AuditAct,
+    act: OperationAct,
+    filter: OperationFilter,
+) -> Result<Json<OperationRow>, Problem> {
     let (operations, who) = (seat.app.client.operations(), note.who.clone());
-    let operation = audited(&seat, note, async move {
+    let operation = audited(seat, note, async move {
         let operation = operations.count(act, filter, who).await?;
         let so_far = if operation.state == OperationState::Counting { " so far" } else { "" };
-        let text = format!("{} counts {} tasks{so_far}", operation.id, operation.matched);
+        let line = operation_line(&operation);
+        let text = format!("{} counts {} tasks{so_far}: {line}", operation.id, operation.matched);
         Ok((operation, text))
     })
     .await?;
@@ -227,7 +259,7 @@ pub(crate) async fn confirm(
 ) -> Result<Json<OperationRow>, Problem> {
     let found = find(&seat, &id).await?;
     seat.needs(role_of(found.act))?;
-    let target = format!("{id}: {}", found.text());
+    let target = format!("{id}: {}", operation_line(&found));
     let act = act_of(&seat, "operation.confirm", target, told.reason.as_deref());
     let (operations, why, of) =
         (seat.app.client.operations(), act.reason.clone(), found.id.clone());
@@ -254,7 +286,7 @@ pub(crate) async fn cancel(
 ) -> Result<Json<OperationRow>, Problem> {
     let found = find(&seat, &id).await?;
     seat.needs(role_of(found.act))?;
-    let target = format!("{id}: {}", found.text());
+    let target = format!("{id}: {}", operation_line(&found));
     let act = act_of(&seat, "operation.cancel", target, told.reason.as_deref());
     let (operations, of) = (seat.app.client.operations(), found.id.clone());
     let operation = audited(&seat, act, async move {
@@ -265,25 +297,4 @@ pub(crate) async fn cancel(
     .await?;
     seat.app.sampling.refresh_operations(&seat.app.client).await;
     Ok(Json(OperationRow::of(&operation, seat.payloads())))
-}
-
-/// Carries an operation on in this process, and tells those who watch how far it is. If the process
-/// ends, a worker goes on.
-fn carry(app: &App, id: String) {
-    let app = app.clone();
-    tokio::spawn(async move {
-        let operations = app.client.operations();
-        let carrying = tokio::time::timeout(CARRIES_WITHIN, operations.carry(&id));
-        tokio::pin!(carrying);
-        loop {
-            tokio::select! {
-                biased;
-                _ = &mut carrying => break,
-                () = tokio::time::sleep(TOLD_EVERY) => {
-                    app.sampling.refresh_operations(&app.client).await;
-                }
-            }
-        }
-        app.sampling.refresh_operations(&app.client).await;
-    });
 }

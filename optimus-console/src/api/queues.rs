@@ -8,7 +8,10 @@ use optimus_core::{Gate, QueueName, StatsUnit, WorkerDetails};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::page::{Page, limit_of, slice};
+use super::{
+    explained::explained,
+    page::{Page, limit_of, slice},
+};
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Asked, Named, Seat},
@@ -129,7 +132,7 @@ pub(crate) async fn queue(
     let bytes = history.bytes;
     Ok(Json(QueuePage {
         row,
-        explain: explain.to_string().lines().map(str::to_owned).collect(),
+        explain: explained(&seat, explain),
         workers: workers.iter().take(WORKERS_MAX).map(WorkerRow::of).collect(),
         tasks: StatsShown::of(stats, 60).by_task(),
         history: history.options.map(|options| HistorySize {
@@ -177,7 +180,8 @@ async fn row_of(seat: &Seat, queue: &QueueName) -> Result<QueueRow, Problem> {
         )));
     }
     let shut = limit.and_then(|limit| limit.shut);
-    let sample = optimus_core::QueueSample { seen, slots: 0, want_slots: 0 };
+    let sample = optimus_core::QueueSample { seen, processes: 0, slots: 0, want_slots: 0 };
     let row = QueueRow::of(&sample, None, shut.as_ref());
-    Ok(QueueRow { slots: None, want_slots: None, ..row })
+    // Its processes were not read.
+    Ok(QueueRow { slots: None, unserved: false, want_slots: None, ..row })
 }

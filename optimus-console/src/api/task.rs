@@ -3,21 +3,18 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use optimus_core::{
-    LimitDetails, Obstacle, PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord,
-    TaskState,
-};
+use optimus_core::{PAGE_MAX, ProcessDetails, RunningTask, TaskDetails, TaskRecord, TaskState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::timeline::{Moment, timeline};
+use super::{
+    explained::explained,
+    timeline::{Moment, timeline},
+};
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Named, Seat},
-    view::{
-        ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, line_shown,
-        pause_shown, span_ms,
-    },
+    view::{ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, span_ms},
 };
 
 /// A task.
@@ -116,18 +113,7 @@ pub(crate) async fn task(
     let explain = if found.state.is_terminal() {
         Vec::new()
     } else {
-        let mut found = inspector.explain(&id).await?;
-        // The member that failed may be of a queue that is not theirs.
-        found.obstacles.retain(|obstacle| match obstacle {
-            Obstacle::LostMember(lost) => seat.sees(lost.id.queue()).is_ok(),
-            _ => true,
-        });
-        for obstacle in &mut found.obstacles {
-            if let Obstacle::Limit(LimitDetails { shut: Some(shut), .. }) = obstacle {
-                *shut = pause_shown(shut, seat.payloads());
-            }
-        }
-        line_shown(&found.to_string(), seat.payloads()).lines().map(str::to_owned).collect()
+        explained(&seat, inspector.explain(&id).await?)
     };
     Ok(Json(page_of(&seat, &found, (result, running), explain)))
 }

@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, broadcast};
 use self::past::Past;
 pub(crate) use self::snapshot::Snapshot;
 use crate::{
+    carrying::carry_left,
     problem::Problem,
     shared::{App, Shared},
 };
@@ -187,6 +188,7 @@ async fn tick(app: Weak<Shared>) {
             }
         }
         let _ = sampling.snapshot().await;
+        carry_left(&shared).await;
         let wait = sampling
             .last()
             .map_or(EVERY, |last| EVERY.saturating_sub(Instant::now().duration_since(last.at)));

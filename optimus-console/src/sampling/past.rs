@@ -73,6 +73,7 @@ impl Past {
         entries.extend(unreadable.iter().map(|(queue, problem)| Entry {
             row: QueueRow::unreadable(queue, problem),
             rates: Rates::default(),
+            processes: 0,
         }));
         entries.sort_by(|one, other| one.row.queue.cmp(&other.row.queue));
         self.add_point(now_ms, &queues);
@@ -117,14 +118,14 @@ impl Past {
         }
         let (slots, want_slots) =
             (before.row.slots.unwrap_or(0), before.row.want_slots.unwrap_or(0));
-        let sample = QueueSample { seen, slots, want_slots };
+        let sample = QueueSample { seen, processes: before.processes, slots, want_slots };
         let shut = if sample.seen.counts.paused { pause(&self.client, queue).await } else { None };
         let rates = before.rates;
         let rate = before.row.rate_s;
         let row = QueueRow::of(&sample, rate, shut.as_ref());
         self.reads += 1;
         let mut snapshot = last.clone_with(self.reads);
-        snapshot.entries[at] = Entry { row, rates };
+        snapshot.entries[at] = Entry { row, rates, processes: before.processes };
         Ok(Some(snapshot))
     }
 
@@ -155,7 +156,7 @@ impl Past {
         ended.push_back((now, totals));
         let rates = ended.front().and_then(|(at, first)| rates(first, &totals, now - *at));
         let row = QueueRow::of(sample, rates.map(|rates| rates.success_s), shut);
-        Entry { row, rates: rates.unwrap_or_default() }
+        Entry { row, rates: rates.unwrap_or_default(), processes: sample.processes }
     }
 
     fn add_point(&mut self, at_ms: u64, queues: &[QueueSample]) {

@@ -50,6 +50,8 @@ pub(crate) struct Snapshot {
 pub(crate) struct Entry {
     pub(crate) row: QueueRow,
     pub(crate) rates: Rates,
+    /// How many processes serve it.
+    pub(crate) processes: u64,
 }
 
 impl Default for Snapshot {
@@ -137,7 +139,7 @@ impl Snapshot {
         let (mut counts, mut rates, mut oldest_ms) = (Counts::default(), Rates::default(), None);
         let mut queue_count = 0;
         let mut urgent: Vec<(u64, &QueueRow)> = Vec::new();
-        for Entry { row, rates: of_queue } in self.seen_by(identity) {
+        for Entry { row, rates: of_queue, .. } in self.seen_by(identity) {
             queue_count += 1;
             counts.add(&row.counts);
             rates.success_s += of_queue.success_s;

@@ -33,6 +33,8 @@ pub(crate) struct OperationRow {
     pub(crate) updated_ms: u64,
     /// Until when it can be confirmed; `null` unless it is counted.
     confirm_until_ms: Option<u64>,
+    /// Whether it has cancelled tasks, which `undo` requeues.
+    can_undo: bool,
     /// At most 20.
     samples: Vec<TaskRowView>,
     by_task: Vec<TaskCount>,
@@ -85,6 +87,7 @@ impl OperationRow {
             created_ms: at_ms(operation.created),
             updated_ms: at_ms(operation.updated),
             confirm_until_ms: operation.confirm_until().map(at_ms),
+            can_undo: operation.undo().is_some(),
             samples: operation.samples.iter().map(|task| sample(task, payloads)).collect(),
             by_task: counts
                 .map(|(task, count)| TaskCount { task: task.clone(), count: *count })
@@ -101,6 +104,19 @@ impl OperationRow {
             text: operation.text(),
         }
     }
+}
+
+/// Returns what an operation does to which tasks, for the audit. Everybody who reads it sees the
+/// same, so secrets are replaced.
+pub(crate) fn operation_line(operation: &Operation) -> String {
+    let json = serde_json::to_value(operation).unwrap_or_default();
+    let mut filter = filter_shown(&json["filter"], Payloads::Redacted);
+    if let Some(fields) = filter.as_object_mut() {
+        fields.retain(|_, value| {
+            !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty())
+        });
+    }
+    format!("{}; filter {filter}", operation.text())
 }
 
 /// Returns a filter. It was typed by somebody who may see more than the reader.

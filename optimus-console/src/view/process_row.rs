@@ -16,8 +16,10 @@ pub(crate) struct ProcessRow {
     pid: u32,
     version: String,
     started_ms: u64,
-    /// When it was last heard from.
+    /// When it was last heard from. An idle process tells rarely what it does.
     seen_ms: u64,
+    /// Whether its lease is over: it has died, or does not reach Redis.
+    lost: bool,
     queues: Vec<String>,
     concurrency: usize,
     /// The slots that it may use now; 0 while it is quiet.
@@ -56,6 +58,7 @@ impl ProcessRow {
             version: about.version.clone(),
             started_ms: at_ms(about.started),
             seen_ms: at_ms(process.seen),
+            lost: process.is_lost,
             queues: about.queues.iter().filter(seen).cloned().collect(),
             concurrency: about.concurrency,
             slots: doing.slots,

@@ -90,8 +90,10 @@ pub(crate) struct QueueRow {
     pub(crate) rate_s: Option<f64>,
     /// Attempts that failed or were lost in the present hour and the one before.
     pub(crate) failed_1h: Option<u64>,
-    /// The slots of the processes that serve it.
+    /// The slots of the processes that serve it, and whose leases are not over.
     pub(crate) slots: Option<u64>,
+    /// Whether tasks wait for a worker that is not there, or were left by one that has died.
+    pub(crate) unserved: bool,
     /// The slots that it needs to end its backlog in a minute.
     pub(crate) want_slots: Option<u64>,
     /// How long its ready tasks last at this rate.
@@ -120,6 +122,7 @@ impl QueueRow {
             rate_s: rate,
             failed_1h: Some(seen.recent.retries + seen.recent.deaths),
             slots: Some(sample.slots),
+            unserved: is_unserved(sample),
             want_slots: Some(sample.want_slots),
             drain_ms: rate.and_then(|rate| drain_ms(seen.counts.ready, rate)),
             problem: None,
@@ -131,25 +134,38 @@ impl QueueRow {
         Self { queue: queue.to_string(), problem: Some(problem.to_string()), ..Self::default() }
     }
 
-    /// Returns how much somebody should look at the queue; 0 for not at all.
+    /// Returns how much somebody should look at the queue; 0 for not at all. What is broken now
+    /// comes before what has failed earlier.
     pub(crate) fn urgency(&self) -> u64 {
         if self.problem.is_some() {
             return u64::MAX;
         }
-        let Counts { ready, dead, .. } = self.counts;
-        // Tasks that are due and that nobody has claimed are not among the ready ones.
-        let needs_slots = ready > 0 || self.want_slots.is_some_and(|slots| slots > 0);
-        let is_unserved = needs_slots && self.slots == Some(0);
-        let mut urgency = if is_unserved { 1_000_000_000 } else { 0 };
+        let mut urgency = if self.unserved { UNSERVED } else { 0 };
         if self.paused.is_some() {
-            urgency += 500_000_000;
+            urgency += PAUSED;
         }
         let late = self.oldest_ms.unwrap_or(0) / 1_000;
-        if late >= 60 {
-            urgency += late.min(100_000_000);
+        if late >= LATE_SECONDS {
+            urgency += LATE + late.min(LATE_MAX);
         }
-        urgency + self.failed_1h.unwrap_or(0).min(10_000_000) + dead.min(1_000_000)
+        urgency + self.failed_1h.unwrap_or(0).min(10_000_000) + self.counts.dead.min(1_000_000)
     }
+}
+
+/// What weighs most at first: each is more than all below it together.
+const UNSERVED: u64 = 4_000_000_000;
+const PAUSED: u64 = 2_000_000_000;
+const LATE: u64 = 500_000_000;
+const LATE_MAX: u64 = 100_000_000;
+const LATE_SECONDS: u64 = 60;
+
+/// Returns whether tasks wait for a worker that is not there, or were left by one that has died.
+fn is_unserved(sample: &QueueSample) -> bool {
+    let counts = &sample.seen.counts;
+    // Tasks that are due and that nobody has claimed are not among the ready ones.
+    let wait = counts.ready > 0 || sample.want_slots > counts.working;
+    let are_left = counts.working > 0 && sample.processes == 0;
+    sample.slots == 0 && (wait || are_left)
 }
 
 #[expect(

@@ -92,6 +92,10 @@ async fn lanes_limits_and_schedules_are_paused_resumed_and_hurried() {
     assert!(now.starts_with("submitted mail/"), "{now}");
     let absent = json!({ "name": "gone", "act": "pause" });
     served.browser.act("things/schedules/act", &absent).await.fails(404, "not_found");
+    for (kind, verb) in [("shards", "pause"), ("sources", "pause"), ("sources", "resume")] {
+        let misspelt = json!({ "name": "gone", "act": verb });
+        served.browser.act(&format!("things/{kind}/act"), &misspelt).await.fails(404, "not_found");
+    }
     let wrong = json!({ "queue": "mail", "name": "user-7", "act": "run_now" });
     served.browser.act("things/lanes/act", &wrong).await.fails(400, "invalid");
     served.browser.act("things/cats/act", &absent).await.fails(400, "invalid");

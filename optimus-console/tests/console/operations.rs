@@ -123,3 +123,43 @@ async fn another_person_confirms_what_somebody_has_counted_elsewhere() {
     olga.act(&path, &confirm).await.fails(403, "forbidden");
     ann.act(&path, &confirm).await.is(200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
+    let stage = Stage::new().await;
+    let secret = "hunter2hunter2";
+    let calls: Vec<_> = (0..30).map(|_| call("x").header("x-auth-token", secret)).collect();
+    stage.client.submit_all(calls).await.unwrap();
+    let served = stage.guarded();
+    let [vera, olga] = ["vera", "olga"].map(|name| served.bearer(name));
+    let filter = json!({ "queue": "mail", "state": "ready", "task": "send_mail",
+        "header": "x-auth-token" });
+    let order = json!({ "act": "cancel", "filter": filter });
+    let counted = olga.act("operations", &order).await.is(200).json();
+    let path = format!("operations/{}", counted["id"].as_str().unwrap());
+    assert_eq!(counted["can_undo"], false);
+    olga.act(&format!("{path}/undo"), &json!({})).await.fails(409, "refused");
+    olga.act(&format!("{path}/confirm"), &json!({ "expect": 30 })).await.is(200);
+    eventually("it is done", SOON, async || olga.look(&path).await["state"] == "done").await;
+    assert_eq!(olga.look(&path).await["can_undo"], true);
+    vera.act(&format!("{path}/undo"), &json!({})).await.fails(403, "forbidden");
+    let undo = olga.act(&format!("{path}/undo"), &json!({ "reason": "wrong" })).await.is(200);
+    let undo = undo.json();
+    assert_eq!((&undo["act"], &undo["matched"]), (&json!("requeue"), &json!(30)));
+    assert_eq!(stage.client.inspector().counts("mail").await.unwrap().cancelled, 30);
+    let confirm = format!("operations/{}/confirm", undo["id"].as_str().unwrap());
+    olga.act(&confirm, &json!({ "expect": 30 })).await.is(200);
+    eventually("they are ready again", SOON, async || {
+        stage.client.inspector().counts("mail").await.unwrap().ready == 30
+    })
+    .await;
+    let audit = served.bearer("ann").look("audit").await["rows"].clone();
+    let acts: Vec<_> = audit.as_array().unwrap().iter().map(|row| row["act"].clone()).collect();
+    let verbs = ["confirm", "undo", "confirm", "count"].map(|verb| format!("operation.{verb}"));
+    assert_eq!(acts, verbs);
+    for text in [&audit[1]["target"], &audit[2]["target"], &audit[3]["outcome"]] {
+        let text = text.as_str().unwrap();
+        let has = |part: &str| text.contains(part);
+        assert!(has(r#""task":"send_mail""#) && has("x-auth-token"), "{text}");
+    }
+}

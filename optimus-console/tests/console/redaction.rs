@@ -83,6 +83,19 @@ async fn a_text_that_is_cut_within_a_password_shows_no_part_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_reason_of_a_pause_is_redacted_in_what_keeps_tasks_waiting() {
+    let stage = Stage::new().await;
+    stage.submit(call("waits")).await;
+    let secret = "hunter2hunter2";
+    let why = format!("password={secret}");
+    stage.client.gate("mail", optimus::Gate::Queue).pause("bob", &why).await.unwrap();
+    let page = stage.open().browser.look("queues/mail").await;
+    assert!(!page.to_string().contains(secret), "{page}");
+    let explain = page["explain"].to_string();
+    assert!(explain.contains("password=[redacted]"), "{explain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_secret_in_what_an_operator_has_typed_is_shown_only_to_those_who_see_all() {
     let stage = Stage::new().await;
     stage.fill().await;

@@ -33,6 +33,7 @@ mod lease;
 mod limit;
 mod limit_read;
 mod list;
+mod live_workers;
 mod login;
 mod member_words;
 mod operate;

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::{id::QueueName, operation_counted::Counted, state::TaskState};
 
+/// An operation that rests for so long is left: its carrier is gone, or nobody has begun.
+const LEFT_FOR_MS: u64 = 5_000;
+
 /// What an operation does with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
@@ -227,6 +230,14 @@ impl Broker {
     pub async fn operation_carried(&self, slot: &QueueName) -> Result<Option<String>, BrokerError> {
         let range = get(&["ZRANGE", &self.keys(slot).of("carried"), "0", "0"]);
         Ok(texts("ZRANGE", self.read_one(range).await?)?.pop())
+    }
+
+    /// Returns an operation that nobody has carried on for 5 s, if there is one.
+    pub async fn operation_left(&self, slot: &QueueName) -> Result<Option<String>, BrokerError> {
+        let until = self.now_ms().await?.saturating_sub(LEFT_FOR_MS).to_string();
+        let key = self.keys(slot).of("carried");
+        let range = get(&["ZRANGEBYSCORE", &key, "-inf", &until, "LIMIT", "0", "1"]);
+        Ok(texts("ZRANGEBYSCORE", self.read_one(range).await?)?.pop())
     }
 
     /// Changes counted tasks of one queue in a batch. Returns what became of each, in order, and

@@ -114,13 +114,23 @@ async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Pro
         }
         Kind::Shards => {
             seat.sees_all("sharded functions")?;
+            // The store keeps a pause of any name, for a function that is deployed later.
+            let known = seat.app.client.shard_names().await?;
+            is_known(&known, "sharded function", &name)?;
             Thing::Shards(name)
         }
         Kind::Sources => {
             seat.sees_all("sources")?;
+            is_known(&seat.app.client.sources().await?, "source", &name)?;
             Thing::Source(name)
         }
     })
+}
+
+/// Refuses a name that no worker has served.
+fn is_known(known: &[String], kind: &str, name: &str) -> Result<(), Problem> {
+    let found = known.iter().any(|known| known == name);
+    if found { Ok(()) } else { Err(absent(kind, name)) }
 }
 
 fn absent(kind: &str, name: &str) -> Problem {

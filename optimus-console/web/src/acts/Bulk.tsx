@@ -1,6 +1,7 @@
 // An operation over all tasks that match a filter. It is counted first; nothing changes before the
 // reader has seen how many tasks there are and which.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { operations, takeOperation } from "../api/events";
 import { get, path, post } from "../api/client";
@@ -24,12 +25,12 @@ interface Props {
 }
 
 /** Starts the count, and follows the operation until it ends. */
-function useOperation(act: TaskAct, filter: Filter) {
+function useOperation(start: () => Promise<Operation>) {
   const [id, setId] = useState<string>();
   const [error, setError] = useState<unknown>();
   useEffect(() => {
     let isLeft = false;
-    post<Operation>("operations", { act: ACTS[act].bulk, filter }).then((started) => {
+    start().then((started) => {
       takeOperation(started);
       if (isLeft) void abandon(started.id);
       else setId(started.id);
@@ -55,7 +56,33 @@ async function abandon(id: string): Promise<void> {
 }
 
 export function Bulk({ act, filter, close }: Props) {
-  const { operation, error } = useOperation(act, filter);
+  const start = () => post<Operation>("operations", { act: ACTS[act].bulk, filter });
+  return (
+    <Counting start={start} title={allWords(act, true)} close={close}>
+      Tasks of <Text value={filterWords(filter)} />
+    </Counting>
+  );
+}
+
+export function Undoing({ operation, close }: { operation: Operation; close: () => void }) {
+  const start = () => post<Operation>(`${path("operations", operation.id)}/undo`, {});
+  return (
+    <Counting start={start} title="Undo this cancel" close={close}>
+      Tasks of <Text value={filterWords(operation.filter)} />, as far as they are still cancelled.
+      They become ready now, also those that waited for a time.
+    </Counting>
+  );
+}
+
+interface CountingProps {
+  start: () => Promise<Operation>;
+  title: string;
+  close: () => void;
+  children: ComponentChildren;
+}
+
+function Counting({ start, title, close, children }: CountingProps) {
+  const { operation, error } = useOperation(start);
   const leave = () => {
     // A counted operation that nobody confirms is not left behind.
     if (operation && (operation.state === "counted" || operation.state === "counting")) {
@@ -64,11 +91,9 @@ export function Bulk({ act, filter, close }: Props) {
     close();
   };
   return (
-    <Dialog title={allWords(act, true)} close={leave} class="is-wide">
+    <Dialog title={title} close={leave} class="is-wide">
       <div class="form">
-        <p class="dim">
-          Tasks of <Text value={filterWords(filter)} />
-        </p>
+        <p class="dim">{children}</p>
         {error !== undefined && <Problem error={error} />}
         {operation === undefined && error === undefined && <Waiting />}
         {operation && <Stage operation={operation} leave={leave} />}

@@ -3,6 +3,7 @@
 import type { BulkAct, OperationFilter, State } from "../api/types";
 import type { Act } from "../api/session";
 import type { IconName } from "../ui/Icon";
+import { stamp } from "../text/format";
 
 export type TaskAct = "retry" | "cancel" | "delete" | "run_now";
 
@@ -104,6 +105,7 @@ export function filterWords(filter: OperationFilter): string {
   const headers = filter.headers ?? (filter.header ? [filter.header] : []);
   for (const header of headers) parts.push(`header ${header}`);
   if (filter.older_ms) parts.push(`older than ${Math.round(filter.older_ms / 1000)} s`);
+  if (filter.since_ms) parts.push(`ended since ${stamp(filter.since_ms)}`);
   if (filter.text) parts.push(`text “${filter.text}”`);
   return parts.join(", ");
 }

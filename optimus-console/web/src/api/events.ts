@@ -27,10 +27,14 @@ const heard = signal(0);
 
 /** What the reader should know of the stream. */
 export const liveness = computed<{ kind: "live" | "held" | "old" | "lost"; text: string }>(() => {
+  const at = link.value;
+  const isWaiting = at.state === "waiting";
+  if (!isWaiting && overview.value?.redis.up === false) {
+    return { kind: "old", text: "The console can't reach Redis" };
+  }
   const why = held.value;
   if (why !== undefined) return { kind: "held", text: `Updates paused: ${why}` };
-  const at = link.value;
-  if (at.state === "waiting") {
+  if (isWaiting) {
     const seconds = Math.max(0, Math.ceil((at.until - now.value) / 1000));
     return { kind: "lost", text: `Disconnected. Next attempt in ${seconds} s` };
   }
@@ -43,7 +47,8 @@ export const liveness = computed<{ kind: "live" | "held" | "old" | "lost"; text:
 
 /** Takes an overview, from the stream or from a call. */
 export function takeOverview(next: Overview): void {
-  setNow(next.now_ms);
+  // Without Redis, the server repeats what it has read last.
+  if (next.redis.up) setNow(next.now_ms);
   heard.value = next.sampled_ms;
   if (held.peek() === undefined || overview.peek() === undefined) overview.value = next;
 }

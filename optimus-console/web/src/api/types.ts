@@ -40,6 +40,8 @@ export interface QueueRow {
   rate_s: number | null;
   failed_1h: number | null;
   slots: number | null;
+  /** Whether tasks wait for a worker that is not there. */
+  unserved: boolean;
   want_slots: number | null;
   drain_ms: number | null;
   problem: string | null;
@@ -209,6 +211,8 @@ export interface ProcessRow {
   version: string | null;
   started_ms: number | null;
   seen_ms: number | null;
+  /** Whether its lease is over. */
+  lost: boolean;
   queues: string[];
   concurrency: number | null;
   slots: number | null;
@@ -273,6 +277,7 @@ export interface OperationFilter {
   header?: string | null;
   headers?: string[];
   older_ms?: number | null;
+  since_ms?: number | null;
   text?: string | null;
 }
 
@@ -293,6 +298,7 @@ export interface Operation {
   created_ms: number;
   updated_ms: number;
   confirm_until_ms: number | null;
+  can_undo: boolean;
   samples: TaskRow[];
   by_task: { task: string; count: number }[];
   problems: { id: string; error: string }[];

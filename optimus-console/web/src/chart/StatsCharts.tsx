@@ -7,9 +7,10 @@ import { Tabs } from "../ui/Tabs";
 import { useResource } from "../api/resource";
 import { duration, rate, whole } from "../text/format";
 import { refine, route } from "../state/route";
+import { current } from "../state/time";
 import { Chart } from "./Chart";
 import type { Line } from "./options";
-import { type RangeName, RANGES, rangeOf, rates, when } from "./ranges";
+import { idleRows, type RangeName, RANGES, rangeOf, rates, when } from "./ranges";
 
 const EVERY_MS = 20_000;
 const DASHED = [5, 3];
@@ -33,28 +34,17 @@ function failed(rows: StatsRow[], seconds: number): Line[] {
 
 function Charts({ stats, range }: { stats: Stats; range: RangeName }) {
   const { seconds } = RANGES[range];
-  const at = stats.rows.map((row) => row.since_ms);
-  const success = rates(stats.rows, "success", seconds);
+  const rows = stats.until_ms > 0 ? stats.rows : idleRows(range, current());
+  const at = rows.map((row) => row.since_ms);
+  const success = rates(rows, "success", seconds);
   const shared = { times: at, when: when(range) };
   const line: Line = { label: "success", values: success, colour: "success", fill: true };
   return (
     <div class="charts">
       <Chart title="Succeeded" lines={[line]} format={rate} {...shared} />
-      <Chart title="Failed" lines={failed(stats.rows, seconds)} format={rate} {...shared} />
-      <Chart
-        title="Wait"
-        lines={times(stats.rows, "wait")}
-        format={duration}
-        scale="log"
-        {...shared}
-      />
-      <Chart
-        title="Run"
-        lines={times(stats.rows, "run")}
-        format={duration}
-        scale="log"
-        {...shared}
-      />
+      <Chart title="Failed" lines={failed(rows, seconds)} format={rate} {...shared} />
+      <Chart title="Wait" lines={times(rows, "wait")} format={duration} scale="log" {...shared} />
+      <Chart title="Run" lines={times(rows, "run")} format={duration} scale="log" {...shared} />
     </div>
   );
 }

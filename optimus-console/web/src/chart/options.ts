@@ -55,7 +55,7 @@ export function options(lines: Line[], look: Look): uPlot.Options {
       { ...axis, grid: { show: false }, size: 22, space: 64, gap: 3, values: TIMES },
       {
         ...axis,
-        size: 46,
+        size: (_, values) => axisWidth(values),
         gap: 4,
         space: 26,
         ...(isLog ? { filter: powers, grid: { ...axis.grid, filter: powers } } : {}),
@@ -65,6 +65,16 @@ export function options(lines: Line[], look: Look): uPlot.Options {
     series: [{}, ...lines.map(series)],
     hooks: { setCursor: [(chart) => look.hover(chart.cursor.idx ?? undefined)] },
   };
+}
+
+const AXIS_LEAST = 46;
+const CHARACTER = 5.8;
+const AXIS_GAP = 10;
+
+/** The width of an axis in which its longest label fits, such as `16 min 40 s`. */
+export function axisWidth(labels: string[] | null): number {
+  const longest = Math.max(0, ...(labels ?? []).map((label) => label.length));
+  return Math.max(AXIS_LEAST, Math.ceil(longest * CHARACTER) + AXIS_GAP);
 }
 
 function series(line: Line): uPlot.Series {

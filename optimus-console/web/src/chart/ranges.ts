@@ -33,3 +33,16 @@ export function when(name: RangeName): (at: number) => string {
 export function rates(rows: StatsRow[], of: keyof StatsRow, seconds: number): number[] {
   return rows.map((row) => Number(row[of] ?? 0) / seconds);
 }
+
+/** The rows of a store without a queue, of which the server knows no time. */
+export function idleRows(name: RangeName, until: number): StatsRow[] {
+  const { last, seconds } = RANGES[name];
+  const length = seconds * 1000;
+  const end = Math.floor(until / length);
+  return Array.from({ length: last }, (_, index) => ({
+    since_ms: (end - last + 1 + index) * length,
+    ...{ success: 0, retry: 0, dead: 0, cancelled: 0, lost: 0 },
+    ...{ run_p50_ms: null, run_p95_ms: null, run_p99_ms: null },
+    ...{ wait_p50_ms: null, wait_p95_ms: null, wait_p99_ms: null },
+  }));
+}

@@ -27,10 +27,13 @@ interface Props<Data> {
 }
 
 export function Await<Data>({ of, children }: Props<Data>) {
-  const gone = of.error instanceof ApiError && of.error.status === 404;
+  const status = of.error instanceof ApiError ? of.error.status : undefined;
+  const gone = status === 404;
   return (
     <>
-      {of.error !== undefined && <Problem error={of.error} again={of.refresh} />}
+      {of.error !== undefined && (
+        <Problem error={of.error} again={status === 403 ? undefined : of.refresh} />
+      )}
       {of.data !== undefined && !gone && children(of.data)}
       {of.data === undefined && of.error === undefined && <Waiting />}
     </>

@@ -211,3 +211,20 @@ test("a schedule is paused with a reason, which is shown beside who has paused i
     await paused.locator(".state:has-text('paused')").waitFor();
     await paused.getByText("by ann (warehouse moves, OPS-412)").waitFor();
   }));
+
+test("a cancel of many tasks can be undone: they are counted, and requeued once that is confirmed", () =>
+  open({}, async ({ page }, on) => {
+    const cancelled = { state: "done", done: 212, left: 0, can_undo: true } as const;
+    const queue = { queue: "mail", states: ["ready"] };
+    on.store.operations = [{ ...counted(Date.now(), 60_000), ...cancelled, filter: queue }];
+    await goTo(page, "#/operations");
+    await page.locator(".operation-row button:has-text('Undo')").click();
+    await dialog(page).getByText("They become ready now").waitFor();
+    await dialog(page)
+      .getByRole("button", { name: /^Retry .* tasks$/ })
+      .click();
+    await dialog(page).getByText("done").first().waitFor();
+    const [undo, confirm] = on.store.acts.map((act) => act.path);
+    assert.equal(undo, "operations/op9/undo");
+    assert.match(confirm ?? "", /confirm$/);
+  }));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { mock, type Mock, type Options } from "../mock/server";
+import { FORBIDDEN, mock, type Mock, type Options } from "../mock/server";
 import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
 
 let chromium: Browser;
@@ -171,4 +171,48 @@ test("an empty store shows what to do", () =>
     await page.waitForSelector("text=retry a group on the page of failures");
     await goTo(page, "#/dispensers");
     await page.waitForSelector("text=Add items to one to see it");
+  }));
+
+test("a process whose lease is over is marked, and an idle one that tells rarely is not", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/workers");
+    await page.waitForSelector(".process:has-text('node-5') .tag:has-text('lost')");
+    assert.equal(await page.locator(".process .tag:has-text('lost')").count(), 1);
+  }));
+
+test("data is not called live while the server can't reach Redis", () =>
+  open({}, async ({ page }, on) => {
+    await page.waitForSelector(".live.is-live:has-text('Live')", { state: "attached" });
+    on.store.redisWentAt = Date.now();
+    await page.waitForSelector(".live.is-old", { state: "attached" });
+    await page.waitForSelector('.banner:has-text("The console can\'t reach Redis. What you see")');
+    on.store.redisWentAt = undefined;
+    await page.waitForSelector(".live.is-live", { state: "attached" });
+  }));
+
+test("a queue that the reader may not see is refused, and nothing is called disconnected", () =>
+  open({}, async ({ page }, on) => {
+    await page.evaluate((to) => {
+      location.hash = to;
+    }, `#/queues/${FORBIDDEN}`);
+    await page.waitForSelector("[role=alert]:has-text('is not among your queues')");
+    assert.equal(await page.locator("button:has-text('Try again')").count(), 0);
+    await eventually(() => on.streams() === 1);
+    await page.waitForSelector(".live.is-live:has-text('Live')", { state: "attached" });
+  }));
+
+test("a dead end is not shown like a success, and spans are told as what they are", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/tasks/mail/dead-1");
+    const last = page.locator(".timeline li").last();
+    await last.getByText("Ended").waitFor();
+    assert.match((await last.getAttribute("class")) ?? "", /at-failed/);
+    await page.locator(".timeline").getByText("later").first().waitFor();
+  }));
+
+test("a ready task shows when it was submitted", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/queues/mail?state=ready");
+    await page.waitForSelector("th:has-text('Submitted')");
+    await page.waitForSelector("tbody td:has-text('ago')");
   }));

@@ -38,6 +38,7 @@ function start(store: Store, body: Body, now: number): Operation {
     created_ms: now,
     updated_ms: now,
     confirm_until_ms: null,
+    can_undo: false,
     samples,
     by_task: [
       { task: "welcome", count: Math.ceil(matched / 2) },
@@ -100,6 +101,10 @@ export function act(
   const operation = store.operations.find((one) => one.id === second);
   if (first === "operations" && operation) {
     if (third === "confirm") return confirm(operation, body, now);
+    if (third === "undo") {
+      const filter = { queue: operation.filter.queue ?? "mail", state: "cancelled" };
+      return start(store, { act: "requeue", filter }, now);
+    }
     operation.state = "cancelled";
     operation.updated_ms = Math.max(now, operation.updated_ms + 1);
     return operation;

@@ -34,7 +34,9 @@ function failures(store: Store, now: number) {
     .sort((a, b) => b.dead - a.dead);
 }
 
-export function overview(store: Store, now: number): Overview {
+export function overview(store: Store, present: number): Overview {
+  const now = store.redisWentAt ?? present;
+  const up = store.redisWentAt === undefined;
   const roll = dice(Math.floor(now / 5000) % 1000);
   const sum = (of: (row: QueueRow) => number) =>
     store.queues.reduce((all, row) => all + of(row), 0);
@@ -43,7 +45,7 @@ export function overview(store: Store, now: number): Overview {
   return {
     now_ms: now,
     sampled_ms: now,
-    redis: { version: "7.0.15", used_bytes: 812_000_000, max_bytes: 4_000_000_000, up: true },
+    redis: { version: "7.0.15", used_bytes: 812_000_000, max_bytes: 4_000_000_000, up },
     namespace: "shop",
     counts: {
       ready: count("ready"),
@@ -188,7 +190,9 @@ export function processes(now: number) {
     pid: 410 + n,
     version: "2.3.1",
     started_ms: now - 260_000_000 - n * 1_000_000,
-    seen_ms: now - (n === 5 ? 48_000 : 3000),
+    // An idle one tells rarely what it does.
+    seen_ms: now - (n === 5 ? 48_000 : n === 4 ? 170_000 : 3000),
+    lost: n === 5,
     queues: ["mail", "billing", "webhooks"].slice(0, 1 + (n % 3)),
     concurrency: 64,
     slots: n === 6 ? 0 : 64,

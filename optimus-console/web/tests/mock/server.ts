@@ -26,6 +26,9 @@ export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
   "base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
+/** A queue that the reader may not see. */
+export const FORBIDDEN = "of-others";
+
 const TYPES: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
@@ -143,6 +146,11 @@ class Server {
   get(parts: string[], url: URL, request: IncomingMessage, answer: ServerResponse): void {
     if (!this.isIn(request))
       return this.send(answer, { error: "unauthorized", message: "Sign in." }, 401);
+    const queue = parts[0] === "queues" ? parts[1] : url.searchParams.get("queue");
+    if (queue === FORBIDDEN) {
+      const message = `queue ${FORBIDDEN} is not among your queues`;
+      return this.send(answer, { error: "forbidden", message }, 403);
+    }
     if (parts[0] === "events") return this.stream(answer);
     const found = this.look(parts, url.searchParams);
     if (found === undefined)

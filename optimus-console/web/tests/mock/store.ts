@@ -67,6 +67,7 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
     rate_s: Math.round(roll() * 3100) / 10,
     failed_1h: index % 3 === 0 ? Math.floor(roll() * 40) : 0,
     slots,
+    unserved: slots === 0 && counts.ready > 0,
     want_slots: index === 0 ? 96 : slots,
     drain_ms: counts.ready > 0 ? Math.floor(roll() * 90_000) : 0,
     problem:
@@ -112,6 +113,8 @@ export function taskRow(queue: string, state: State, index: number, now: number)
 export interface Store {
   queues: QueueRow[];
   gone: Set<string>;
+  /** Without Redis, the server repeats what it has read last. */
+  redisWentAt: number | undefined;
   operations: Operation[];
   audit: {
     id: string;
@@ -143,6 +146,7 @@ function finished(now: number): Operation {
     created_ms: now - 5_400_000,
     updated_ms: now - 5_300_000,
     confirm_until_ms: null,
+    can_undo: false,
     samples: [],
     by_task: [],
     problems: [{ id: "billing/x", error: "another task has its biz id" }],
@@ -185,6 +189,7 @@ export function store(now: number, many: number): Store {
   return {
     queues: names.slice(0, many).map((name, index) => queueRow(name, index, now)),
     gone: new Set(),
+    redisWentAt: undefined,
     operations: [counted(now, 25 * 60_000), finished(now)],
     audit: [
       {

@@ -73,6 +73,7 @@ export function task(queue: string, uuid: string, now: number): TaskDetail {
       { kind: "retry", at_ms: now - 194_000, text: "attempt 2 on node-2:412" },
       { kind: "failed", at_ms: now - 180_000, text: ERRORS[0] ?? "" },
       { kind: "started", at_ms: now - 12_000, text: "attempt 3 on node-1:411" },
+      ...(state === "dead" ? [{ kind: "ended" as const, at_ms: now - 9_000, text: "dead" }] : []),
     ],
     explain: ended(state)
       ? []

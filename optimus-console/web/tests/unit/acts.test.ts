@@ -74,11 +74,29 @@ test("a queue that nobody serves needs attention, one that keeps up doesn't", ()
   };
   assert.deepEqual(reasons(calm as QueueRow), []);
   assert.deepEqual(
-    reasons({ ...calm, slots: 0 } as QueueRow).map((reason) => reason.text),
+    reasons({ ...calm, unserved: true } as QueueRow).map((reason) => reason.text),
     ["not served"],
   );
   assert.deepEqual(
     reasons({ ...calm, problem: "WRONGTYPE" } as QueueRow).map((reason) => reason.text),
     ["can't be read"],
+  );
+});
+
+test("what is wrong now comes before what has failed earlier", () => {
+  const row = {
+    paused: null,
+    slots: 0,
+    unserved: true,
+    counts: { ready: 3, dead: 9 },
+    oldest_ms: 90_000,
+    drain_ms: 0,
+    failed_1h: 7,
+    want_slots: 1,
+    problem: null,
+  };
+  assert.deepEqual(
+    reasons(row as QueueRow).map((reason) => reason.text),
+    ["not served", "behind"],
   );
 });

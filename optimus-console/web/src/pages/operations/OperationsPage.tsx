@@ -9,6 +9,7 @@ import { ConfirmCounted, isLate } from "../../acts/ConfirmCounted";
 import { ACTS, actOf, filterWords } from "../../acts/names";
 import { Progress } from "../../acts/Progress";
 import { Samples } from "../../acts/Samples";
+import { Undo } from "../../acts/Undo";
 import { attempt } from "../../state/notes";
 import { now } from "../../state/time";
 import { Ago } from "../../ui/Ago";
@@ -48,6 +49,7 @@ function One({ operation, done }: { operation: Operation; done: () => Promise<vo
         <span class="row-acts">
           <ConfirmCounted operation={operation} />
           <Cancel operation={operation} done={done} />
+          <Undo operation={operation} />
         </span>
       </div>
       <Progress operation={operation} />

@@ -14,14 +14,15 @@ const SLOW_MS = 600_000;
 export function reasons(row: QueueRow): Reason[] {
   if (row.problem !== null) return [{ text: "can't be read", tone: "bad" }];
   const found: Reason[] = [];
+  if (row.unserved) found.push({ text: "not served", tone: "bad" });
   if (row.paused) found.push({ text: "paused", tone: "warn" });
-  if (row.slots === 0 && row.counts.ready > 0) found.push({ text: "not served", tone: "bad" });
-  if ((row.failed_1h ?? 0) > 0)
-    found.push({ text: `${short(row.failed_1h ?? 0)} failed`, tone: "bad" });
-  if (row.counts.dead > 0) found.push({ text: `${short(row.counts.dead)} dead`, tone: "bad" });
+  // What is wrong now comes before what has failed earlier.
   if ((row.oldest_ms ?? 0) > OLD_MS || (row.drain_ms ?? 0) > SLOW_MS) {
     found.push({ text: "behind", tone: "warn" });
   }
+  if ((row.failed_1h ?? 0) > 0)
+    found.push({ text: `${short(row.failed_1h ?? 0)} failed`, tone: "bad" });
+  if (row.counts.dead > 0) found.push({ text: `${short(row.counts.dead)} dead`, tone: "bad" });
   if (row.want_slots !== null && row.slots && row.want_slots > row.slots) {
     found.push({ text: `wants ${short(row.want_slots)} slots`, tone: "calm" });
   }

@@ -25,19 +25,23 @@ const VIEWS = [
 ] as const;
 type View = (typeof VIEWS)[number]["value"];
 
-/** The stream carries the opened queue's row. */
-function useWatch(queue: string): void {
+/**
+ * The stream carries the opened queue's row, once the server has shown the queue: it refuses the
+ * stream of a queue that the reader may not see.
+ */
+function useWatch(queue: string, isShown: boolean): void {
   useEffect(() => {
+    if (!isShown) return;
     watched.value = queue;
     return () => {
       watched.value = undefined;
     };
-  }, [queue]);
+  }, [queue, isShown]);
 }
 
 export function QueuePage({ queue }: { queue: string }) {
-  useWatch(queue);
   const detail = useResource<QueueDetail>(path("queues", queue));
+  useWatch(queue, detail.data !== undefined);
   const asked = route.value.query["view"];
   const view: View = VIEWS.find((one) => one.value === asked)?.value ?? "tasks";
   return (

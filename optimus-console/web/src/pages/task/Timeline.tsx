@@ -16,6 +16,11 @@ const NAMES: Record<TimelineRow["kind"], string> = {
   cancelled: "Cancelled",
 };
 
+/** The colour of a point. An end is good only if the task has succeeded. */
+function tone({ kind, text }: TimelineRow): string {
+  return kind === "ended" && text !== "success" ? "failed" : kind;
+}
+
 export function Timeline({ rows }: { rows: TimelineRow[] }) {
   if (rows.length === 0) return <Empty>Nothing is known of its past.</Empty>;
   return (
@@ -24,7 +29,7 @@ export function Timeline({ rows }: { rows: TimelineRow[] }) {
         const before = rows[index - 1];
         const isNewDay = before === undefined || day(before.at_ms) !== day(row.at_ms);
         return (
-          <li key={index} class={`at-${row.kind}`}>
+          <li key={index} class={`at-${tone(row)}`}>
             <span class="timeline-dot" aria-hidden="true" />
             <time class="num" title={stamp(row.at_ms)}>
               {clock(row.at_ms)}
@@ -33,7 +38,7 @@ export function Timeline({ rows }: { rows: TimelineRow[] }) {
               <b>{NAMES[row.kind] ?? row.kind}</b>{" "}
               {isNewDay && <span class="dim num">on {day(row.at_ms)}</span>}{" "}
               {before !== undefined && row.at_ms > before.at_ms && (
-                <span class="dim num">after {duration(row.at_ms - before.at_ms)}</span>
+                <span class="dim num">{duration(row.at_ms - before.at_ms)} later</span>
               )}
               {row.text !== "" && (
                 <span class="timeline-text">

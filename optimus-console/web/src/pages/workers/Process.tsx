@@ -2,7 +2,6 @@
 
 import type { ProcessRow, RunningTask } from "../../api/types";
 import { bytes, percent, whole } from "../../text/format";
-import { now } from "../../state/time";
 import { Ago, Since } from "../../ui/Ago";
 import { Empty } from "../../ui/Await";
 import { Icon } from "../../ui/Icon";
@@ -31,8 +30,9 @@ const COLUMNS: Column<RunningTask>[] = [
   },
 ];
 
-/** A process tells of itself each 10 s. */
-const SILENT_MS = 35_000;
+/** An idle process tells rarely what it does, so only its lease shows whether it is there. */
+const LOST =
+  "Its lease is over: it has died, or does not reach Redis. Its tasks run again elsewhere.";
 const MOST_QUEUES = 8;
 
 interface Props {
@@ -44,7 +44,6 @@ interface Props {
 
 export function Process({ row, isOpen, toggle, done }: Props) {
   const allowed = row.slots ?? row.concurrency ?? 0;
-  const isSilent = row.seen_ms !== null && now.value - row.seen_ms > SILENT_MS;
   const title = `${row.host}:${row.pid}`;
   return (
     <section class="panel process" aria-label={`Process ${row.pid}`}>
@@ -61,7 +60,11 @@ export function Process({ row, isOpen, toggle, done }: Props) {
             {whole(row.busy)} / {whole(allowed)}
           </span>
         </span>
-        {isSilent && <span class="tag is-bad">silent</span>}
+        {row.lost && (
+          <span class="tag is-bad" title={LOST}>
+            lost
+          </span>
+        )}
         {row.slots === 0 && <span class="tag is-warn">quiet</span>}
         <div class="acts">
           <ProcessActs row={row} done={done} />

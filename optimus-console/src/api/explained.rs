@@ -1,0 +1,23 @@
+//! Why tasks wait, as somebody may see it: [`explained()`].
+
+use optimus_core::{Explanation, LimitDetails, Obstacle};
+
+use crate::{
+    seat::Seat,
+    view::{line_shown, pause_shown},
+};
+
+/// Returns a line for each obstacle. A pause has the error of the task that has asked for it.
+pub(super) fn explained(seat: &Seat, mut found: Explanation) -> Vec<String> {
+    // The member that failed may be of a queue that is not theirs.
+    found.obstacles.retain(|obstacle| match obstacle {
+        Obstacle::LostMember(lost) => seat.sees(lost.id.queue()).is_ok(),
+        _ => true,
+    });
+    for obstacle in &mut found.obstacles {
+        if let Obstacle::Limit(LimitDetails { shut: Some(shut), .. }) = obstacle {
+            *shut = pause_shown(shut, seat.payloads());
+        }
+    }
+    line_shown(&found.to_string(), seat.payloads()).lines().map(str::to_owned).collect()
+}
