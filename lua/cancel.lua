@@ -12,8 +12,8 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise |
---        `left` for one of a batch that was cancelled before; then `out` if effects for a relay were
---        posted
+--        `left` for one of a batch that was cancelled before; then `out` if effects for a relay
+--        were posted
 -- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],

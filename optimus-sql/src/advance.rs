@@ -1,5 +1,5 @@
-//! The one transaction of a turn: it deletes what is submitted and notes what comes next:
-//! [`advance`].
+//! What a turn does in the database: it reads what comes next, notes that, and deletes what is
+//! submitted: [`advance`].
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -7,11 +7,12 @@ use optimus_core::{Client, QueueName, log_event};
 use tokio::time::timeout;
 
 use crate::{
-    Error, OutboxDb,
+    Dialect, Error, OutboxDb,
     calls::{Calls, StoredCall, read_calls},
     floor::Floor,
+    note::{Change, Changed},
     noted::{NUMBER_MAX, Noted, Share, call_number, new_epoch},
-    stream::Stream,
+    stream::{NextRows, Stream},
 };
 
 /// How long another relay may keep the stream before this one says so.
@@ -35,11 +36,13 @@ pub(crate) struct Plan {
     pub(crate) begins_epoch: bool,
 }
 
-/// What a transaction has done.
+/// What a turn has come to.
 #[derive(Debug)]
 pub(crate) enum Advanced {
     /// These calls are noted. Those of kept shares are not among the loaded ones.
-    Noted { noted: Noted, loaded: Loaded, newer: Option<String> },
+    Noted { noted: Noted, loaded: Loaded },
+    /// There is nothing to delete or to note.
+    Unchanged { newer: Option<String> },
     /// Another relay has noted something since.
     Moved,
 }
@@ -52,7 +55,8 @@ impl Plan {
     }
 }
 
-/// Deletes and notes in one transaction, if nobody has noted anything since `before`.
+/// Reads what comes next. Then deletes and notes in one transaction, if nobody has noted anything
+/// since `before`. No other relay can have noted what was read, because then the number is another.
 pub(crate) async fn advance<DB: OutboxDb>(
     stream: &mut Stream<DB>,
     client: &Client,
@@ -60,63 +64,55 @@ pub(crate) async fn advance<DB: OutboxDb>(
     before: &Noted,
     plan: Plan,
 ) -> Result<Advanced, Error> {
-    let found = lock(stream, client).await?;
-    if (&found.epoch, found.number) != (&before.epoch, before.number) {
-        stream.roll_back().await?;
-        return Ok(Advanced::Moved);
+    let mut next = next_number(before, &plan);
+    let (number, had_plan) = (next.number, !plan.is_empty());
+    let gone: Vec<i64> =
+        plan.done.iter().copied().chain(plan.parked.iter().map(|(seq, _)| *seq)).collect();
+    next.shares = plan.kept;
+    next.shares.extend(plan.again.iter().map(|(queue, calls)| share(number, queue, calls)));
+    let Calls { good, bad, newer } = read_next(stream, client, floor, &next, &gone).await?;
+    if !had_plan && good.is_empty() && bad.is_empty() {
+        return Ok(Advanced::Unchanged { newer });
     }
-    let had_plan = !plan.is_empty();
-    stream.delete(&plan.done).await?;
-    for (seq, why) in &plan.parked {
-        stream.park(*seq, why).await?;
-    }
-    let mut noted = next_number(&found, &plan);
-    noted.shares = plan.kept;
-    let number = noted.number;
-    noted.shares.extend(plan.again.iter().map(|(queue, calls)| share(number, queue, calls)));
-    let mut loaded = plan.again;
-    let calls = read_next(stream, client, floor, &noted).await?;
-    if !had_plan && calls.good.is_empty() && calls.bad.is_empty() {
-        stream.roll_back().await?;
-        return Ok(Advanced::Noted { noted: found, loaded, newer: calls.newer });
-    }
-    for (seq, why) in &calls.bad {
-        stream.park(*seq, why).await?;
-    }
-    let mut fresh = Loaded::new();
-    for stored in calls.good {
+    let (mut loaded, mut fresh) = (plan.again, Loaded::new());
+    for stored in good {
         fresh.entry(stored.call.id().queue().clone()).or_default().push(stored);
     }
-    noted.shares.extend(fresh.iter().map(|(queue, calls)| share(number, queue, calls)));
+    next.shares.extend(fresh.iter().map(|(queue, calls)| share(number, queue, calls)));
     loaded.extend(fresh);
-    stream.note(&noted).await?;
-    stream.commit().await?;
-    Ok(Advanced::Noted { noted, loaded, newer: calls.newer })
+    let parked = plan.parked.iter().chain(&bad).collect();
+    let change = Change { before, next: &next, done: &plan.done, parked };
+    match patiently(client, stream.change(&change)).await? {
+        Changed::Moved => Ok(Advanced::Moved),
+        Changed::Noted(own) => {
+            if let Some(own) = own {
+                floor.wrote(own);
+            }
+            Ok(Advanced::Noted { noted: next, loaded })
+        }
+    }
 }
 
-/// Begins the transaction and locks the stream. Logs if another relay keeps it.
-async fn lock<DB: OutboxDb>(stream: &mut Stream<DB>, client: &Client) -> Result<Noted, Error> {
-    let mut locks = pin!(async {
-        stream.begin().await?;
-        stream.lock().await
-    });
-    if let Ok(found) = timeout(PATIENCE, &mut locks).await {
-        return found;
+/// Waits for the transaction. Logs if another relay keeps it waiting.
+async fn patiently<T>(client: &Client, change: impl Future<Output = T>) -> T {
+    let mut change = pin!(change);
+    if let Ok(changed) = timeout(PATIENCE, &mut change).await {
+        return changed;
     }
-    let text = "another relay keeps the outbox locked: it is frozen or cut off, or the database is \
-                slow; PostgreSQL and MySQL end its transaction after 5 s. In SQLite, any \
-                transaction that takes long does so";
+    let text = "another transaction keeps the outbox locked, or the database is slow. If it is \
+                that of a relay that is frozen or cut off, PostgreSQL and MySQL end it after 5 s. \
+                In SQLite, any transaction that takes long does so";
     log_event!(client.broker().log(), WARN, "{text}");
-    locks.await
+    change.await
 }
 
 /// Returns what is noted next, without shares.
-fn next_number(found: &Noted, plan: &Plan) -> Noted {
-    let is_last = found.number >= NUMBER_MAX && plan.kept.is_empty();
+fn next_number(before: &Noted, plan: &Plan) -> Noted {
+    let is_last = before.number >= NUMBER_MAX && plan.kept.is_empty();
     let (epoch, number) = if plan.begins_epoch || is_last {
         (new_epoch(), 1)
     } else {
-        (found.epoch.clone(), found.number + 1)
+        (before.epoch.clone(), before.number + 1)
     };
     Noted { epoch, number, shares: Vec::new() }
 }
@@ -130,21 +126,21 @@ fn share(number: u64, queue: &QueueName, calls: &[StoredCall]) -> Share {
     }
 }
 
-/// Reads the next calls of queues that have none under way.
+/// Reads the next calls of queues that have none under way. `gone` are rows that are submitted or
+/// will be put aside.
 async fn read_next<DB: OutboxDb>(
     stream: &mut Stream<DB>,
     client: &Client,
     floor: &mut Floor,
     noted: &Noted,
+    gone: &[i64],
 ) -> Result<Calls, Error> {
     let waiting = noted.queues();
-    // The horizon comes first: what has ended by then is visible to the read.
-    let horizon = stream.horizon().await?;
-    let rows = stream.next_rows(floor.seq(), &waiting).await?;
+    let NextRows { rows, ended_below } = stream.next_rows(floor.seq(), &waiting, gone).await?;
     let calls = read_calls(client, rows);
     let last = calls.good.last().map(|stored| stored.seq).max(calls.bad.last().map(|bad| bad.0));
-    if let Some(horizon) = horizon {
-        floor.learn(horizon, last.filter(|_| waiting.is_empty()));
+    if DB::DIALECT == Dialect::Postgres {
+        floor.learn(ended_below, last.filter(|_| waiting.is_empty()));
     }
     Ok(calls)
 }

@@ -45,6 +45,14 @@ pub trait OutboxDb: Database + sealed::Sealed {
         connection: &'a mut Self::Connection,
         sql: &'static str,
     ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
+
+    /// Runs statements with their values in the text, all in one packet; returns how many rows
+    /// they have changed. Those after one that fails do not run.
+    #[doc(hidden)]
+    fn run_at_once(
+        connection: &mut Self::Connection,
+        sql: String,
+    ) -> BoxFuture<'_, Result<u64, sqlx::Error>>;
 }
 
 mod sealed {
@@ -121,6 +129,16 @@ macro_rules! implement {
                 sql: &'static str,
             ) -> BoxFuture<'a, Result<(), sqlx::Error>> {
                 Box::pin(async move { sqlx::raw_sql(sql).execute(connection).await.map(drop) })
+            }
+
+            fn run_at_once(
+                connection: &mut Self::Connection,
+                sql: String,
+            ) -> BoxFuture<'_, Result<u64, sqlx::Error>> {
+                Box::pin(async move {
+                    let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(connection).await?;
+                    Ok(done.rows_affected())
+                })
             }
         }
     };

@@ -167,6 +167,32 @@ impl Dialect {
         Statement::new(delete).with(format!("[{}]", joined(numbers)))
     }
 
+    /// Adds a condition that a column is none of these numbers.
+    pub(crate) fn none_of(self, statement: Statement, column: &str, numbers: &[i64]) -> Statement {
+        if numbers.is_empty() {
+            return statement;
+        }
+        // Each database makes a table with an index of the list, once for the statement.
+        let (list, listed) = match self {
+            Self::Postgres => (joined(numbers), "unnest(string_to_array(?, ',')::bigint[])"),
+            Self::Sqlite => (format!("[{}]", joined(numbers)), "value FROM json_each(?)"),
+            Self::MySql => {
+                let listed = "n FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS listed";
+                (format!("[{}]", joined(numbers)), listed)
+            }
+        };
+        statement.add(&format!(" AND {column} NOT IN (SELECT {listed})")).with(list)
+    }
+
+    /// Returns the number of a transaction; all those with lower numbers have ended before the
+    /// statement reads. 0 if the database has no snapshots that show it.
+    pub(crate) const fn ended_below(self) -> &'static str {
+        match self {
+            Self::Postgres => "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)",
+            Self::MySql | Self::Sqlite => "0",
+        }
+    }
+
     /// Adds a condition that a column is one of these numbers.
     pub(crate) fn one_of(self, statement: Statement, column: &str, numbers: &[i64]) -> Statement {
         let list = joined(numbers);
@@ -185,7 +211,7 @@ impl Dialect {
     }
 }
 
-fn joined(numbers: &[i64]) -> String {
+pub(crate) fn joined(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 

@@ -25,15 +25,6 @@ struct Mark {
     xact: Option<i64>,
 }
 
-/// What a transaction of the relay knows of all transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Horizon {
-    /// Its own number.
-    pub(crate) own: i64,
-    /// All transactions with lower numbers have ended before this transaction reads.
-    pub(crate) ended_below: i64,
-}
-
 impl Floor {
     /// Returns the number above which to read.
     pub(crate) fn seq(&self) -> i64 {
@@ -45,15 +36,16 @@ impl Floor {
         *self = Self::default();
     }
 
-    /// Learns from a read that followed this horizon. `read_up_to` is the last row of which it is
-    /// known that all visible rows before it were read, if any.
+    /// Learns from a read that saw all transactions with numbers below `ended_below` as ended.
+    /// `read_up_to` is the last row of which it is known that all visible rows before it were read,
+    /// if any.
     ///
     /// Each transaction takes its own number before it draws a `seq`. So those with rows below a
     /// mark have lower numbers than any transaction that takes its number after the mark's read.
     /// Once all of them have ended, one more read finds the last of their rows, and then the mark
     /// is the floor.
-    pub(crate) fn learn(&mut self, horizon: Horizon, read_up_to: Option<i64>) {
-        let is_over = |mark: &Mark| mark.xact.is_some_and(|xact| horizon.ended_below >= xact);
+    pub(crate) fn learn(&mut self, ended_below: i64, read_up_to: Option<i64>) {
+        let is_over = |mark: &Mark| mark.xact.is_some_and(|xact| ended_below >= xact);
         while let Some(mark) = self.marks.front().filter(|mark| is_over(mark)) {
             // Rows up to the mark may be among those that this read did not reach.
             if read_up_to.is_none_or(|read| read < mark.seq) {
@@ -62,14 +54,18 @@ impl Floor {
             self.seq = mark.seq;
             self.marks.pop_front();
         }
-        for mark in self.marks.iter_mut().filter(|mark| mark.xact.is_none()) {
-            mark.xact = Some(horizon.own);
-        }
         if let Some(seq) = read_up_to
             && self.marks.len() < MARKS_MAX
             && self.marks.back().map_or(self.seq, |mark| mark.seq) < seq
         {
             self.marks.push_back(Mark { seq, xact: None });
+        }
+    }
+
+    /// Learns the number of a transaction that began to write after all reads so far.
+    pub(crate) fn wrote(&mut self, own: i64) {
+        for mark in self.marks.iter_mut().filter(|mark| mark.xact.is_none()) {
+            mark.xact = Some(own);
         }
     }
 }
@@ -78,34 +74,45 @@ impl Floor {
 mod tests {
     use super::*;
 
-    fn horizon(own: i64, ended_below: i64) -> Horizon {
-        Horizon { own, ended_below }
-    }
-
     #[test]
     fn the_floor_follows_once_all_that_may_have_drawn_lower_numbers_have_ended() {
         let mut floor = Floor::default();
-        floor.learn(horizon(10, 10), Some(6));
+        floor.learn(10, Some(6));
+        floor.wrote(12);
         assert_eq!(floor.seq(), 0);
         // Transaction 11 has drawn row 5 before the first read, and is open.
-        floor.learn(horizon(12, 11), Some(8));
-        floor.learn(horizon(13, 11), Some(9));
+        floor.learn(11, Some(8));
+        floor.wrote(13);
+        floor.learn(11, Some(9));
         assert_eq!(floor.seq(), 0);
         // It has ended; this read has found row 5.
-        floor.learn(horizon(14, 14), Some(9));
+        floor.learn(14, Some(9));
         assert_eq!(floor.seq(), 8);
+    }
+
+    #[test]
+    fn the_floor_waits_for_a_transaction_that_follows_the_read_of_its_mark() {
+        let mut floor = Floor::default();
+        floor.wrote(10);
+        floor.learn(11, Some(6));
+        // No transaction of the relay has begun to write since: 11 may have drawn row 5.
+        floor.learn(12, Some(7));
+        assert_eq!(floor.seq(), 0);
+        floor.wrote(13);
+        floor.learn(13, Some(8));
+        assert_eq!(floor.seq(), 7);
     }
 
     #[test]
     fn a_read_that_did_not_reach_a_mark_does_not_raise_the_floor() {
         let mut floor = Floor::default();
-        floor.learn(horizon(10, 10), Some(600));
-        floor.learn(horizon(12, 11), Some(600));
-        floor.learn(horizon(13, 13), Some(100));
+        floor.learn(10, Some(600));
+        floor.wrote(12);
+        floor.learn(13, Some(100));
         assert_eq!(floor.seq(), 0);
-        floor.learn(horizon(14, 14), None);
+        floor.learn(14, None);
         assert_eq!(floor.seq(), 0);
-        floor.learn(horizon(15, 15), Some(600));
+        floor.learn(15, Some(600));
         assert_eq!(floor.seq(), 600);
     }
 
@@ -113,10 +120,11 @@ mod tests {
     fn the_marks_that_wait_are_limited() {
         let mut floor = Floor::default();
         for seq in 1..1_000 {
-            floor.learn(horizon(seq, 0), Some(seq));
+            floor.learn(0, Some(seq));
+            floor.wrote(seq);
         }
         assert_eq!(floor.marks.len(), MARKS_MAX);
-        floor.learn(horizon(1_001, 1_001), Some(1_000));
+        floor.learn(1_001, Some(1_000));
         assert_eq!(floor.seq(), i64::try_from(MARKS_MAX).unwrap());
     }
 }

@@ -23,6 +23,7 @@ mod lag;
 mod limit;
 mod link;
 mod migrate;
+mod note;
 mod noted;
 mod once;
 mod once_parts;

@@ -63,6 +63,16 @@ impl<DB: OutboxDb> Link<DB> {
         })
     }
 
+    /// Runs statements in one packet: see [`OutboxDb::run_at_once`].
+    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<u64, Error> {
+        Ok(match self {
+            Self::Own(connection, limit) => {
+                within::<DB, _>(*limit, DB::run_at_once(connection, sql)).await?
+            }
+            Self::Lent { pool, .. } => DB::run_at_once(&mut *pool.acquire().await?, sql).await?,
+        })
+    }
+
     /// Sets up the session, if it is its own.
     pub(crate) async fn set_up(&mut self, sql: &'static str) -> Result<(), Error> {
         match self {

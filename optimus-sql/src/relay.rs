@@ -42,9 +42,10 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// All of them must lead to the same Redis and the same namespace, because a database has one
 /// outbox: it belongs to the namespace of its first relay, and relays of others are refused.
 ///
-/// A relay that is frozen within its transaction (a few milliseconds of a turn) keeps the outbox
-/// for 5 s; then PostgreSQL or MySQL ends that transaction. The relays that wait log this. SQLite
-/// has no such limit: a process that is frozen there keeps the lock of the whole database.
+/// A relay that is frozen keeps no lock of PostgreSQL or MySQL, because its transaction is one
+/// packet. Only if it puts rows aside at that moment, it keeps the outbox for 5 s; then the
+/// database ends that transaction. The relays that wait log this. SQLite has no such limit: a
+/// process that is frozen there keeps the lock of the whole database.
 ///
 /// ```no_run
 /// # async fn start(pool: sqlx::SqlitePool) -> Result<(), Box<dyn std::error::Error>> {
@@ -201,7 +202,10 @@ async fn take_turns<DB: OutboxDb>(
     let log = turner.pusher().broker().log().clone();
     let (mut stored, mut logged) = (wakeup::listen(), None::<Instant>);
     while !stop.is_cancelled() {
-        let wait = match turn(turner).await {
+        let outcome = turn(turner).await;
+        // The relay that works looks for what follows by itself.
+        let hears = !matches!(outcome, Ok(Turn::Standby));
+        let wait = match outcome {
             Ok(Turn::Worked) => {
                 logged = None;
                 pace.wake();
@@ -234,7 +238,7 @@ async fn take_turns<DB: OutboxDb>(
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            Ok(()) = stored.changed() => pace.wake(),
+            Ok(()) = stored.changed(), if hears => pace.wake(),
             () = tokio::time::sleep(wait) => {}
         }
     }

@@ -2,6 +2,8 @@
 
 use crate::dialect::Dialect;
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// A value of a parameter or of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -45,7 +47,7 @@ impl Statement {
         self
     }
 
-    /// Puts the text between two others, without values of their own.
+    /// Puts the text between two others. Values of the second are added afterwards.
     pub(crate) fn within(mut self, before: &str, after: &str) -> Self {
         self.sql = [before, &self.sql, after].concat();
         self
@@ -89,9 +91,35 @@ impl Statement {
         }
         text
     }
+
+    /// Returns the text with its values in it, for MySQL.
+    pub(crate) fn in_mysql(&self) -> String {
+        let mut parts = self.sql.split('?');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for (value, part) in self.values.iter().zip(parts) {
+            value.add_to(&mut text);
+            text.push_str(part);
+        }
+        text
+    }
 }
 
 impl Value {
+    /// Adds it to a text of MySQL. As digits it needs no escapes, which depend on the settings.
+    fn add_to(&self, text: &mut String) {
+        let (charset, bytes) = match self {
+            Self::Int(number) => return text.push_str(&number.to_string()),
+            Self::Null => return text.push_str("NULL"),
+            Self::Text(value) => ("_utf8mb4 ", value.as_bytes()),
+            Self::Bytes(bytes) => ("", &bytes[..]),
+        };
+        text.extend([charset, "X'"]);
+        for byte in bytes {
+            text.extend([byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)])));
+        }
+        text.push('\'');
+    }
+
     pub(crate) fn int(&self) -> i64 {
         if let Self::Int(number) = self { *number } else { 0 }
     }
@@ -126,5 +154,17 @@ impl From<String> for Value {
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_a_text_of_mysql_need_no_escapes() {
+        let statement =
+            Statement::new("SELECT ?, ?, ? FROM t").with(-7).with("a'\\").with(vec![9_u8]);
+        assert_eq!(statement.in_mysql(), "SELECT -7, _utf8mb4 X'61275c', X'09' FROM t");
     }
 }

@@ -1,4 +1,5 @@
-//! The statements of the relay: [`Stream`]. Each method is one statement.
+//! The statements of the relay: [`Stream`]. Each method is one statement. `note.rs` puts some of
+//! them together.
 
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use sqlx::Pool;
 use crate::{
     Dialect, Error, OutboxDb,
     database::Row,
-    floor::Horizon,
     link::Link,
     noted::{Noted, Share, new_epoch},
     one_row::{as_one_row, read_rows},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The name of the row. One outbox has one stream.
-const NAME: &str = "outbox";
+pub(crate) const NAME: &str = "outbox";
 /// The name of the row that has the namespace to which the outbox belongs: that of the relay which
 /// came first.
 const OWNER: &str = "namespace";
@@ -44,6 +44,13 @@ pub(crate) struct StoredRow {
     pub(crate) age: Duration,
 }
 
+/// The rows of a read.
+pub(crate) struct NextRows {
+    pub(crate) rows: Vec<StoredRow>,
+    /// All transactions with lower numbers have ended before this read, if there are rows.
+    pub(crate) ended_below: i64,
+}
+
 impl<DB: OutboxDb> Stream<DB> {
     /// Opens a connection, and creates the rows of the stream. Each statement is limited to this
     /// time.
@@ -62,10 +69,12 @@ impl<DB: OutboxDb> Stream<DB> {
             // Transactions of the user that are SERIALIZABLE must not conflict with a relay.
             // Before the first ANALYZE, PostgreSQL takes nearly all rows for parked ones, and would
             // sort the whole table for each batch instead of walking along its primary key.
+            // No plan depends on the values, so each statement is planned once.
             Dialect::Postgres => {
                 "SET idle_in_transaction_session_timeout = '5s'; \
                  SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-                 SET enable_seqscan = off; SET enable_bitmapscan = off"
+                 SET enable_seqscan = off; SET enable_bitmapscan = off; \
+                 SET plan_cache_mode = force_generic_plan"
             }
             // Without gaps that are locked, writers never wait for a relay.
             Dialect::MySql => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -96,11 +105,19 @@ impl<DB: OutboxDb> Stream<DB> {
         }
     }
 
-    async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
+    pub(crate) async fn run(&mut self, statement: Statement) -> Result<u64, Error> {
         self.link.run(statement).await
     }
 
-    async fn read(&mut self, what: Statement, kinds: &'static [Kind]) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<u64, Error> {
+        self.link.run_at_once(sql).await
+    }
+
+    pub(crate) async fn read(
+        &mut self,
+        what: Statement,
+        kinds: &'static [Kind],
+    ) -> Result<Vec<Row>, Error> {
         self.link.read(what, kinds).await
     }
 
@@ -118,17 +135,8 @@ impl<DB: OutboxDb> Stream<DB> {
 
     /// Reads what is noted.
     pub(crate) async fn noted(&mut self) -> Result<Noted, Error> {
-        self.noted_with("").await
-    }
-
-    /// Reads what is noted, and keeps others from noting until the end of the transaction.
-    pub(crate) async fn lock(&mut self) -> Result<Noted, Error> {
-        self.noted_with(DB::DIALECT.for_update()).await
-    }
-
-    async fn noted_with(&mut self, lock: &str) -> Result<Noted, Error> {
         let select = "SELECT epoch, number, noted FROM optimus_stream WHERE name = ?";
-        let select = Statement::new(select).with(NAME).add(lock);
+        let select = Statement::new(select).with(NAME);
         let rows = self.read(select, &[Kind::Text, Kind::Int, Kind::Text]).await?;
         let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
         let [epoch, number, noted] = <[Value; 3]>::try_from(row).expect("three columns");
@@ -136,16 +144,6 @@ impl<DB: OutboxDb> Stream<DB> {
         let shares: Vec<Share> = serde_json::from_str(&noted)?;
         let number = u64::try_from(number.int()).unwrap_or(0);
         Ok(Noted { epoch: epoch.unwrap_or_default(), number, shares })
-    }
-
-    /// Writes what is noted. The caller has locked the row.
-    pub(crate) async fn note(&mut self, noted: &Noted) -> Result<(), Error> {
-        let update = "UPDATE optimus_stream SET epoch = ?, number = ?, noted = ? WHERE name = ?";
-        let shares = serde_json::to_string(&noted.shares)?;
-        let number = i64::try_from(noted.number).unwrap_or(i64::MAX);
-        let update = Statement::new(update).with(&*noted.epoch).with(number).with(shares);
-        self.run(update.with(NAME)).await?;
-        Ok(())
     }
 
     /// Returns whether a row waits that belongs to none of these queues.
@@ -156,26 +154,25 @@ impl<DB: OutboxDb> Stream<DB> {
         Ok(!self.read(select, &[Kind::Int]).await?.is_empty())
     }
 
-    /// Reads the first rows of other queues than these, as many as fit into a batch.
+    /// Reads the first rows of other queues than these, as many as fit into a batch. `without` are
+    /// rows that will be deleted or put aside.
     pub(crate) async fn next_rows(
         &mut self,
         above: i64,
         but: &[&str],
-    ) -> Result<Vec<StoredRow>, Error> {
-        let age = DB::DIALECT.age_ms();
-        let select = format!(
-            "SELECT seq, queue, id, body, age FROM (\
-             SELECT seq, queue, id, body, {age} AS age, \
-             SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
-             SELECT seq, queue, id, body, at_ms FROM optimus_outbox \
-             WHERE seq > ? AND parked_ms IS NULL"
-        );
-        let select = Statement::new(select).with(above).none_of("queue", but);
-        let select = select.add(&format!(
-            " ORDER BY seq LIMIT {ROWS_MAX}) AS first_rows) AS summed \
-             WHERE total <= {BYTES_MAX} OR total = LENGTH(body) ORDER BY seq"
-        ));
-        self.rows(select).await
+        without: &[i64],
+    ) -> Result<NextRows, Error> {
+        let select = next_rows(DB::DIALECT, above, but, without);
+        if DB::DIALECT == Dialect::Sqlite {
+            return Ok(NextRows { rows: self.rows(select).await?, ended_below: 0 });
+        }
+        let kinds = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int, Kind::Int];
+        let (mut rows, mut ended_below) = (Vec::new(), 0);
+        for mut row in self.read(select, kinds).await? {
+            ended_below = row.pop().map_or(0, |ended| ended.int());
+            rows.push(stored_row(row));
+        }
+        Ok(NextRows { rows, ended_below })
     }
 
     /// Reads these rows, if they are still there.
@@ -214,19 +211,37 @@ impl<DB: OutboxDb> Stream<DB> {
         self.run(Statement::new(update).with(storable(why)).with(seq)).await?;
         Ok(())
     }
+}
 
-    /// Returns what this transaction knows of others; none if the database has no snapshots that
-    /// show it.
-    pub(crate) async fn horizon(&mut self) -> Result<Option<Horizon>, Error> {
-        if DB::DIALECT != Dialect::Postgres {
-            return Ok(None);
-        }
-        let select = "SELECT pg_current_xact_id()::text::bigint, \
-                      pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
-        let rows = self.read(Statement::new(select), &[Kind::Int, Kind::Int]).await?;
-        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-        Ok(Some(Horizon { own: row[0].int(), ended_below: row[1].int() }))
-    }
+/// Returns the statement that reads the rows of a batch.
+fn next_rows(dialect: Dialect, above: i64, but: &[&str], without: &[i64]) -> Statement {
+    let (age, ended) = (dialect.age_ms(), dialect.ended_below());
+    let of_summed = match dialect {
+        // MySQL keeps the rows of subqueries in temporary tables: on the disk if they have bodies.
+        Dialect::MySql => format!(
+            "SELECT o.seq, queue, id, body, {age} AS age, {ended} AS ended FROM (\
+             SELECT seq, size, SUM(size) OVER (ORDER BY seq) AS total FROM (\
+             SELECT seq, LENGTH(body) AS size"
+        ),
+        Dialect::Postgres | Dialect::Sqlite => format!(
+            "SELECT seq, queue, id, body, age, {ended} AS ended FROM (\
+             SELECT seq, queue, id, body, {age} AS age, LENGTH(body) AS size, \
+             SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
+             SELECT seq, queue, id, body, at_ms"
+        ),
+    };
+    let bodies = match dialect {
+        Dialect::MySql => " STRAIGHT_JOIN optimus_outbox AS o ON o.seq = summed.seq",
+        Dialect::Postgres | Dialect::Sqlite => "",
+    };
+    let select = Statement::new(of_summed)
+        .add(" FROM optimus_outbox WHERE seq > ? AND parked_ms IS NULL")
+        .with(above)
+        .none_of("queue", but);
+    dialect.none_of(select, "seq", without).add(&format!(
+        " ORDER BY seq LIMIT {ROWS_MAX}) AS first_rows) AS summed{bodies} \
+         WHERE total <= {BYTES_MAX} OR total = size ORDER BY summed.seq"
+    ))
 }
 
 /// Returns a reason as each database can keep it. It may repeat any part of a row that anybody may

@@ -5,7 +5,7 @@
 //! ledger in Redis answers those that it had. No relay leads: all of them may send, and one
 //! transaction lets one of them go on.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use sqlx::Pool;
@@ -26,8 +26,10 @@ use crate::{
 const STANDBY: Duration = Duration::from_millis(250);
 
 /// The time between two transactions of a relay that keeps up. Calls that are committed meanwhile
-/// go together: otherwise each would cost the database a transaction of the relay.
-const SPACING: Duration = Duration::from_millis(4);
+/// go together: otherwise each would cost the database a transaction of the relay. A call waits at
+/// most so long, and then for the read, the note and Redis. The first call after a quiet time does
+/// not wait.
+const SPACING: Duration = Duration::from_millis(8);
 /// A relay with a batch of so many calls does not keep up, so it does not wait.
 const BACKLOG: usize = 256;
 
@@ -131,18 +133,16 @@ impl<DB: OutboxDb> Turner<DB> {
     }
 
     async fn turn_over(&mut self, stream: &mut Stream<DB>) -> Result<Turn, Error> {
-        let noted = match self.mine.take() {
-            Some(noted) if !noted.shares.is_empty() => noted,
-            mine => {
-                let found = stream.noted().await?;
-                if mine.as_ref() != Some(&found) {
-                    self.forget();
-                    if self.leaves_to_others(&found) {
-                        return Ok(Turn::Standby);
-                    }
-                }
-                found
+        let noted = if let Some(mine) = self.mine.take() {
+            // If another relay has noted something since, the transaction finds that out.
+            mine
+        } else {
+            let found = stream.noted().await?;
+            self.forget();
+            if self.leaves_to_others(&found) {
+                return Ok(Turn::Standby);
             }
+            found
         };
         match self.load(stream, &noted).await? {
             Read::All => {}
@@ -161,26 +161,21 @@ impl<DB: OutboxDb> Turner<DB> {
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
         gather(self.advanced, &noted).await;
-        let has_ended = plan.kept.len() < noted.shares.len();
-        let waiting: Vec<&str> = plan.kept.iter().map(|share| share.queue.as_str()).collect();
-        if !has_ended && !self.has_rows(stream, &waiting).await? {
-            self.mine = Some(noted);
-            return Ok(stuck.map_or(Turn::Idle, Turn::Stuck));
-        }
         self.go_on(stream, noted, plan, stuck).await
     }
 
-    /// Returns whether a row waits that belongs to none of these queues. A table that is truncated
-    /// and begins again with 1, as in tests, has rows below the floor.
-    async fn has_rows(&mut self, stream: &mut Stream<DB>, but: &[&str]) -> Result<bool, Error> {
-        if stream.has_rows(self.floor.seq(), but).await? {
-            return Ok(true);
-        }
+    /// Returns whether rows wait below the floor, which it then leaves. A table that is truncated
+    /// and begins again with 1, as in tests, has such rows.
+    async fn has_rows_below(
+        &mut self,
+        stream: &mut Stream<DB>,
+        noted: &Noted,
+    ) -> Result<bool, Error> {
         let began = Instant::now();
         if self.floor.seq() == 0 || self.look_below.is_some_and(|next| began < next) {
             return Ok(false);
         }
-        let has_rows = stream.has_rows(0, but).await?;
+        let has_rows = stream.has_rows(0, &noted.queues()).await?;
         self.look_below = Some(Instant::now() + LOOK_EVERY.max(began.elapsed() * LOOK_SHARE));
         if has_rows {
             self.floor.reset();
@@ -188,7 +183,7 @@ impl<DB: OutboxDb> Turner<DB> {
         Ok(has_rows)
     }
 
-    /// Runs the transaction of the turn.
+    /// Notes what comes next, and ends what was sent.
     async fn go_on(
         &mut self,
         stream: &mut Stream<DB>,
@@ -204,21 +199,28 @@ impl<DB: OutboxDb> Turner<DB> {
         let client = self.pusher.client().clone();
         self.advanced = Some(Instant::now());
         let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
-        let Advanced::Noted { noted, loaded, newer } = advanced else {
-            self.forget();
-            return Ok(Turn::Standby);
-        };
-        let is_unchanged = noted.number == before.number;
-        let queues: BTreeSet<_> = noted.shares.iter().map(|share| share.queue.clone()).collect();
-        self.loaded.retain(|queue, _| queues.contains(queue));
-        self.loaded.extend(loaded);
-        self.mine = Some(noted);
-        Ok(match (begins_epoch, stuck.or(newer)) {
-            (true, _) => Turn::NewEpoch,
-            (false, Some(why)) if is_unchanged => Turn::Stuck(why),
-            _ if is_unchanged => Turn::Idle,
-            _ => Turn::Worked,
-        })
+        match advanced {
+            Advanced::Moved => {
+                self.forget();
+                Ok(Turn::Standby)
+            }
+            Advanced::Unchanged { newer } => {
+                let has_more = self.has_rows_below(stream, &before).await?;
+                self.mine = Some(before);
+                Ok(match stuck.or(newer) {
+                    _ if has_more => Turn::Worked,
+                    Some(why) => Turn::Stuck(why),
+                    None => Turn::Idle,
+                })
+            }
+            Advanced::Noted { noted, loaded } => {
+                let is_waiting = |queue: &_| noted.shares.iter().any(|share| share.queue == *queue);
+                self.loaded.retain(|queue, _| is_waiting(queue));
+                self.loaded.extend(loaded);
+                self.mine = Some(noted);
+                Ok(if begins_epoch { Turn::NewEpoch } else { Turn::Worked })
+            }
+        }
     }
 
     /// Returns whether another relay has noted this a moment ago, and probably sends it now.

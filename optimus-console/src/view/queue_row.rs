@@ -82,7 +82,8 @@ pub(crate) struct QueueRow {
     /// The time since the submit of the first ready task, or since the first task is due that no
     /// worker has claimed.
     pub(crate) oldest_ms: Option<u64>,
-    /// The time from which on that counts. Rows are sorted by this: queues are read at different moments.
+    /// The time from which on that counts. Rows are sorted by this: queues are read at different
+    /// moments.
     #[serde(skip)]
     pub(crate) oldest_since: Option<DateTime<Utc>>,
     pub(crate) paused: Option<PausedRow>,

@@ -16,8 +16,8 @@ const QUEUES_A_WRITE: usize = 50;
 /// The keys whose members are due at their scores: tasks, runs, and the gates at which tasks wait.
 const DUE: [&str; 4] = ["delayed", "retry", "gathers", "gates"];
 
-/// What is due in a queue, and was not moved to the ready tasks, because no worker has claimed since
-/// then.
+/// What is due in a queue, and was not moved to the ready tasks, because no worker has claimed
+/// since then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overdue {
     /// How many tasks and runs are due. The tasks that wait for a limit that has opened count as
@@ -30,8 +30,8 @@ pub struct Overdue {
 }
 
 impl Broker {
-    /// Counts what is due in these queues at the times of their reads: eight commands for a queue in
-    /// which something is due, and one for a queue with limits.
+    /// Counts what is due in these queues at the times of their reads: eight commands for a queue
+    /// in which something is due, and one for a queue with limits.
     ///
     /// # Errors
     /// Those that are about all queues, such as an outage.

@@ -2,6 +2,7 @@
 //! database server is started once.
 
 mod away;
+mod costs;
 mod damaged;
 mod databases;
 mod dropped;

@@ -2,6 +2,7 @@
 //! --ignored --nocapture --test-threads 1 speed::` prints it.
 
 use std::{
+    ops::Range,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -18,7 +19,7 @@ use crate::{
 };
 
 const ROWS: u32 = 100_000;
-const SINGLE: u32 = 500;
+const SINGLE: u32 = 1_000;
 
 macro_rules! speeds {
     ($($name:ident: $db:ty),*) => { $(
@@ -26,7 +27,8 @@ macro_rules! speeds {
         #[ignore = "it measures, in a release build"]
         async fn $name() {
             relayed_per_second::<$db>().await;
-            time_from_commit_to_start::<$db>().await;
+            time_from_commit_to_start::<$db>("now and then", 5..20).await;
+            time_from_commit_to_start::<$db>("without a pause", 0..1).await;
         }
     )* };
 }
@@ -71,8 +73,9 @@ impl Task for Timed {
     }
 }
 
-/// From the return of the commit to the start of the handler, which includes the claim.
-async fn time_from_commit_to_start<DB: TestDb>() {
+/// From the return of the commit to the start of the handler, which includes the claim. `pauses`
+/// are the times between two commits, in ms.
+async fn time_from_commit_to_start<DB: TestDb>(load: &str, pauses: Range<u64>) {
     let setup = Setup::<DB>::start().await;
     let began = Began(Arc::new(Mutex::new(vec![None; SINGLE as usize])));
     let worker = setup.worker(&Seen::default()).task_type::<Timed>().data(began.clone());
@@ -83,7 +86,9 @@ async fn time_from_commit_to_start<DB: TestDb>() {
         Timed { number }.call().perform_in_tx(&mut tx).await.unwrap();
         tx.commit().await.unwrap();
         committed.push(Instant::now());
-        sleep(Duration::from_millis(fastrand::u64(5..20))).await;
+        if let pause @ 1.. = fastrand::u64(pauses.clone()) {
+            sleep(Duration::from_millis(pause)).await;
+        }
     }
     while began.0.lock().unwrap().iter().any(Option::is_none) {
         sleep(Duration::from_millis(5)).await;
@@ -95,6 +100,6 @@ async fn time_from_commit_to_start<DB: TestDb>() {
     let mut waits: Vec<Duration> = began.into_iter().zip(committed).map(waited).collect();
     waits.sort();
     let at = |percent: usize| waits[waits.len() * percent / 100];
-    println!("{}: commit to start p50 {:?}, p99 {:?}", DB::NAME, at(50), at(99));
+    println!("{}, {load}: commit to start p50 {:?}, p99 {:?}", DB::NAME, at(50), at(99));
     relay.stop().await;
 }

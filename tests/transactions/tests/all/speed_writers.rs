@@ -1,73 +1,109 @@
 //! What a relay costs the transactions of the user. `cargo test --release -p optimus-transactions
-//! -- --ignored --nocapture --test-threads 1 speed_writers::` prints it.
+//! -- --ignored --nocapture --test-threads 1 speed_writers::` prints it. It needs two cores.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    process,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use optimus_sql::PerformInTx as _;
+use optimus_testkit::{RedisServer, eventually};
 use sqlx::{MySql, Postgres};
 use tokio::time::{self, interval_at};
 
 use crate::{
+    costs::{Meter, Spent, pin},
     databases::TestDb,
-    setup::{Setup, note},
+    setup::{SOON, Setup, note},
 };
 
 const WRITERS: u32 = 32;
 /// How long the writers work in a round.
-const ROUND: Duration = Duration::from_secs(3);
+const ROUND: Duration = Duration::from_secs(2);
 /// Each has one with a relay and one without.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 4;
 /// The time between two transactions of one writer, where they leave the machine time for others:
 /// 1,000 transactions a second.
 const PACE: Duration = Duration::from_millis(32);
 
+/// Which cores are for what.
+#[derive(Clone, Copy)]
+enum Cores {
+    /// The database and the writers have one, the relay and Redis another.
+    Apart,
+    /// All have both.
+    Shared,
+}
+
 macro_rules! speeds {
-    ($($name:ident: $db:ty),*) => { $(
+    ($($name:ident: $db:ty, $relay:literal),*) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         #[ignore = "it measures, in a release build"]
         async fn $name() {
-            compare::<$db>("1,000 a second", PACE).await;
-            compare::<$db>("without a pause", Duration::ZERO).await;
+            let relay = concat!("frozen::a_relay_of_another_process_on_", $relay);
+            compare::<$db>(relay, Cores::Apart, PACE).await;
+            compare::<$db>(relay, Cores::Shared, PACE).await;
+            compare::<$db>(relay, Cores::Shared, Duration::ZERO).await;
         }
     )* };
 }
-speeds!(of_postgres: Postgres, of_mariadb: MySql);
+speeds!(of_postgres: Postgres, "postgres", of_mariadb: MySql, "mariadb");
 
-async fn compare<DB: TestDb>(load: &str, pace: Duration) {
-    let setup = Setup::<DB>::start().await;
+/// What was measured in all rounds of one kind.
+#[derive(Default)]
+struct Measured {
+    took: Vec<Duration>,
+    spent: Spent,
+}
+
+async fn compare<DB: TestDb>(relay: &str, cores: Cores, pace: Duration) {
+    let redis = RedisServer::start();
+    let setup = Setup::<DB>::on(&redis.url()).await;
     setup.sql("CREATE TABLE orders (n bigint NOT NULL)").await;
-    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let mut meter = Meter::of(&setup.pool).await;
+    let (ours, others) = match cores {
+        Cores::Apart => ("0", "1"),
+        Cores::Shared => ("0,1", "0,1"),
+    };
+    pin(process::id(), ours);
+    pin(redis.pid(), others);
+    // All connections are open, so the next one is that of a relay.
+    write(&setup, Duration::ZERO).await;
+    let (mut alone, mut beside) = (Measured::default(), Measured::default());
     for _ in 0..ROUNDS {
-        alone.extend(write(&setup, pace).await);
+        measure(&setup, &mut meter, (&BTreeSet::new(), ours), pace, &mut alone).await;
+        let known = meter.connections().await;
+        let mut child = setup.child(relay);
+        pin(child.pid(), others);
         // What the relay has left would be work of the next round.
-        let relay = setup.start_relay().await;
         setup.all_relayed().await;
-        beside.extend(write(&setup, pace).await);
+        let own = async || meter.connections().await.difference(&known).next().is_some();
+        eventually("the relay has a connection", SOON, own).await;
+        let own: BTreeSet<u32> = &meter.connections().await - &known;
+        measure(&setup, &mut meter, (&own, ours), pace, &mut beside).await;
         setup.all_relayed().await;
-        relay.stop().await;
+        child.kill9();
     }
-    let [alone, beside] = [alone, beside].map(|mut took: Vec<Duration>| {
-        took.sort();
-        took
-    });
-    let mean =
-        |took: &[Duration]| took.iter().sum::<Duration>() / u32::try_from(took.len()).unwrap();
-    let at = |took: &[Duration], percent: usize| took[took.len() * percent / 100];
-    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
-    println!(
-        "{}, {load}: {} transactions alone, mean {:?}, p50 {:?}, p99 {:?}; beside a relay {}, of \
-         the mean {:.3}, of p50 {:.3}, of p99 {:.3}",
-        DB::NAME,
-        alone.len(),
-        mean(&alone),
-        at(&alone, 50),
-        at(&alone, 99),
-        beside.len(),
-        ratio(mean(&beside), mean(&alone)),
-        ratio(at(&beside, 50), at(&alone, 50)),
-        ratio(at(&beside, 99), at(&alone, 99)),
-    );
+    pin(process::id(), "0,1");
+    let cores = if matches!(cores, Cores::Apart) { "cores apart" } else { "cores shared" };
+    let load = if pace.is_zero() { "without a pause" } else { "1,000 a second" };
+    report(&format!("{}, {cores}, {load}", DB::NAME), alone, beside);
+}
+
+/// Writes for a round. `relays` are the threads that serve the relay.
+async fn measure<DB: TestDb>(
+    setup: &Setup<DB>,
+    meter: &mut Meter<DB>,
+    (relays, cores): (&BTreeSet<u32>, &str),
+    pace: Duration,
+    into: &mut Measured,
+) {
+    meter.pin(cores);
+    let before = meter.read(relays).await;
+    into.took.extend(write(setup, pace).await);
+    into.spent += meter.read(relays).await - before;
 }
 
 /// Returns how long each transaction took.
@@ -91,4 +127,51 @@ async fn write<DB: TestDb>(setup: &Setup<DB>, pace: Duration) -> Vec<Duration> {
         took
     };
     join_all((0..WRITERS).map(writer)).await.concat()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
+fn report(name: &str, mut alone: Measured, mut beside: Measured) {
+    alone.took.sort();
+    beside.took.sort();
+    let counts = [&alone, &beside].map(|it| it.took.len() as f64);
+    let mean = |it: &Measured| it.took.iter().sum::<Duration>().as_secs_f64();
+    let means = [mean(&alone) / counts[0], mean(&beside) / counts[1]];
+    let at = |it: &Measured, percent: usize| it.took[it.took.len() * percent / 100].as_secs_f64();
+    let ratio = |percent: usize| at(&beside, percent) / at(&alone, percent);
+    println!(
+        "{name}: {} transactions alone, mean {:.0} µs, p50 {:.0}, p99 {:.0}; beside a relay {}, of \
+         the mean {:.3}, of p50 {:.3}, of p99 {:.3}",
+        counts[0],
+        means[0] * 1e6,
+        at(&alone, 50) * 1e6,
+        at(&alone, 99) * 1e6,
+        counts[1],
+        means[1] / means[0],
+        ratio(50),
+        ratio(99),
+    );
+    let each = |time: Duration, of: f64| time.as_secs_f64() * 1e6 / of;
+    let (then, now) = (alone.spent, beside.spent);
+    println!(
+        "    processor of the database, µs a transaction: {:.1} alone (writers {:.1}); {:.1} \
+         beside a relay (writers {:.1}, relay {:.1}: {:.1} %)",
+        each(then.all(), counts[0]),
+        each(then.writers, counts[0]),
+        each(now.all(), counts[1]),
+        each(now.writers, counts[1]),
+        each(now.relay, counts[1]),
+        100.0 * now.relay.as_secs_f64() / now.all().as_secs_f64(),
+    );
+    let turns = (now.turns as f64).max(1.0);
+    println!(
+        "    a turn of the relay: {:.1} calls, {:.0} µs of the database, {:.1} waits, {:.0} bytes \
+         of log; deadlocks {}; waits for locks seen {} alone, {} beside",
+        counts[1] / turns,
+        each(now.relay, turns),
+        now.relay_waits as f64 / turns,
+        (now.logged as f64 - then.logged as f64 * counts[1] / counts[0]) / turns,
+        now.deadlocks,
+        then.lock_waits,
+        now.lock_waits,
+    );
 }

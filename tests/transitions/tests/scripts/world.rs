@@ -23,6 +23,8 @@ use crate::{
 
 /// The time at which all situations take place, in ms.
 pub(crate) const NOW: u64 = 60_000;
+/// After this time an act is no longer kept.
+const YEARS_MS: u64 = 100_000_000_000;
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The tasks and workers, with the names of [`World::build`].
@@ -215,15 +217,9 @@ impl World {
                 let worker = if situation == "a known worker" { busy } else { &newcomer };
                 broker.register(queue, worker, LEASE, "{}").await.map(drop)
             }
-            "renew" => {
-                let idle = situation.contains("idle");
-                broker.renew(queue, if idle { &self.idle } else { busy }, LEASE).await.map(drop)
-            }
+            "renew" => broker.renew(queue, self.worker_in(situation), LEASE).await.map(drop),
             "reap" => broker.reap(queue, busy, LEASE, 128).await.map(drop),
-            "leave" => {
-                let idle = situation.contains("idle");
-                broker.leave(queue, if idle { &self.idle } else { busy }).await.map(drop)
-            }
+            "leave" => broker.leave(queue, self.worker_in(situation)).await.map(drop),
             "cancel" => broker.cancel(self.id_in(situation)).await.map(drop),
             "requeue" => broker.requeue_as(self.id_in(situation), "again").await.map(drop),
             "run_now" => broker.run_now(queue, &[self.id_in(situation)]).await.map(drop),
@@ -250,8 +246,8 @@ impl World {
             "count" => broker.counts(queue).await.map(drop),
             "attend" | "wish" => self.attend_in(bench, script, situation).await,
             "audit" => {
-                let years_ms = if situation == "an act" { 0 } else { 100_000_000_000 };
-                broker.audit(queue, START + NOW + years_ms, "1 i{}").await
+                let at_ms = START + NOW + if situation == "an act" { 0 } else { YEARS_MS };
+                broker.audit(queue, at_ms, "1 i{}").await
             }
             "fingerprints" => broker.dead_groups(queue, 1_000).await.map(drop),
             "tally" | "stats" => self.tally_in(bench, script, situation).await,
@@ -268,6 +264,10 @@ impl World {
             | "rescan" => self.roster_in(bench, script, situation).await,
             other => panic!("no script {other}"),
         }
+    }
+
+    fn worker_in(&self, situation: &str) -> &WorkerId {
+        if situation.contains("idle") { &self.idle } else { &self.busy }
     }
 
     fn id_in(&self, situation: &str) -> &TaskId {

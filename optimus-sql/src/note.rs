@@ -1,0 +1,105 @@
+//! The one transaction of a turn: it notes what comes next and deletes what is submitted, if no
+//! other relay has noted anything since: [`Change`].
+//!
+//! Mostly it is one statement or one packet of statements, so no lock waits for the relay. Only
+//! rows that are put aside, which are few, take a statement each.
+
+use crate::{
+    Dialect, Error, OutboxDb,
+    dialect::joined,
+    noted::Noted,
+    statement::{Kind, Statement},
+    stream::{NAME, Stream},
+};
+
+/// What a transaction shall do.
+pub(crate) struct Change<'a> {
+    /// What is noted as far as the relay knows. Otherwise the transaction does nothing.
+    pub(crate) before: &'a Noted,
+    pub(crate) next: &'a Noted,
+    /// Rows that are submitted.
+    pub(crate) done: &'a [i64],
+    /// Rows to put aside, each with the reason.
+    pub(crate) parked: Vec<&'a (i64, String)>,
+}
+
+/// What a transaction has done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// All of it. The number is that of the transaction, if the database tells it.
+    Noted(Option<i64>),
+    /// Nothing, because another relay has noted something since.
+    Moved,
+}
+
+impl<DB: OutboxDb> Stream<DB> {
+    pub(crate) async fn change(&mut self, change: &Change<'_>) -> Result<Changed, Error> {
+        let note = note(change)?;
+        match DB::DIALECT {
+            Dialect::Postgres if change.parked.is_empty() => {
+                let statement = in_one_statement(note, change.done);
+                // The database answers all rows only after the commit.
+                let rows = self.read(statement, &[Kind::Int]).await?;
+                let own = rows.into_iter().flatten().next().map(|own| own.int());
+                Ok(own.map_or(Changed::Moved, |own| Changed::Noted(Some(own))))
+            }
+            Dialect::MySql if change.parked.is_empty() => {
+                let count = self.run_at_once(in_one_packet(&note, change.done)).await?;
+                Ok(if count == 0 { Changed::Moved } else { Changed::Noted(None) })
+            }
+            _ => self.change_step_by_step(note, change).await,
+        }
+    }
+
+    async fn change_step_by_step(
+        &mut self,
+        note: Statement,
+        change: &Change<'_>,
+    ) -> Result<Changed, Error> {
+        self.begin().await?;
+        // This also locks the row, so that nobody else deletes or puts aside.
+        if self.run(note).await? == 0 {
+            self.roll_back().await?;
+            return Ok(Changed::Moved);
+        }
+        self.delete(change.done).await?;
+        for (seq, why) in &change.parked {
+            self.park(*seq, why).await?;
+        }
+        self.commit().await?;
+        Ok(Changed::Noted(None))
+    }
+}
+
+/// Returns the statement that notes what comes next, if `before` is still noted.
+fn note(change: &Change<'_>) -> Result<Statement, Error> {
+    let Change { before, next, .. } = change;
+    let number = |noted: &Noted| i64::try_from(noted.number).unwrap_or(i64::MAX);
+    let update = "UPDATE optimus_stream SET epoch = ?, number = ?, noted = ? \
+                  WHERE name = ? AND epoch = ? AND number = ?";
+    let update = Statement::new(update).with(&*next.epoch).with(number(next));
+    let update = update.with(serde_json::to_string(&next.shares)?).with(NAME);
+    Ok(update.with(&*before.epoch).with(number(before)))
+}
+
+/// For PostgreSQL. It answers a row with the number of the transaction if it has noted.
+fn in_one_statement(note: Statement, done: &[i64]) -> Statement {
+    let delete = " RETURNING 1), deleted AS (DELETE FROM optimus_outbox \
+                  WHERE EXISTS (SELECT FROM moved) \
+                  AND seq = ANY(string_to_array(?, ',')::bigint[])) \
+                  SELECT pg_current_xact_id()::text::bigint FROM moved";
+    note.within("WITH moved AS (", delete).with(joined(done))
+}
+
+/// For MySQL. It changes no row if it has not noted. After a failure, the relay drops the
+/// connection with the transaction.
+fn in_one_packet(note: &Statement, done: &[i64]) -> String {
+    let note = note.in_mysql();
+    if done.is_empty() {
+        return format!("BEGIN; {note}; COMMIT");
+    }
+    let delete = Dialect::MySql.delete_each("optimus_outbox", "seq", done).in_mysql();
+    format!(
+        "BEGIN; {note}; SET @optimus_noted = ROW_COUNT(); {delete} WHERE @optimus_noted = 1; COMMIT"
+    )
+}
