@@ -1,6 +1,6 @@
 //! A change of many tasks: [`Operation`], [`OperationAct`], [`OperationState`].
 
-use std::fmt;
+use std::{fmt, iter};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
@@ -207,7 +207,6 @@ impl Operation {
         };
         let what = format!("{} {} tasks of {queues}", self.act.verb(), states.join(", "));
         let Self { matched, done, asked_to_stop, refused, gone, .. } = self;
-        let unread: String = self.unread.iter().map(|line| format!("; {line}")).collect();
         let text = match self.state {
             OperationState::Counting => format!("{what}: counting, {matched} so far"),
             OperationState::Counted => format!("{what}: {matched} match, not confirmed"),
@@ -216,7 +215,7 @@ impl Operation {
                 done + asked_to_stop
             ),
         };
-        text + &unread
+        iter::once(&text).chain(&self.unread).cloned().collect::<Vec<_>>().join("; ")
     }
 
     /// Returns the filter in the form of the JSON.

@@ -47,7 +47,7 @@ pub struct QueueOverview {
 }
 
 impl QueueOverview {
-    fn of(queue: &QueueName, seen: QueueSeen, overdue: Overdue) -> Self {
+    fn of(queue: &QueueName, seen: &QueueSeen, overdue: Overdue) -> Self {
         let since = |at_ms: u64| Duration::from_millis(seen.now_ms.saturating_sub(at_ms));
         let first_ready_ms = seen.first_ready_ms.filter(|_| seen.counts.ready > 0);
         let oldest_ms = first_ready_ms.into_iter().chain(overdue.since_ms).min();
@@ -108,7 +108,7 @@ impl Inspector {
         let of_queue = |(queue, seen): (&QueueName, Result<QueueSeen, _>)| {
             let read = seen.and_then(|seen| {
                 let overdue = overdue.next().expect("an answer for each queue")?;
-                Ok(QueueOverview::of(queue, seen, overdue))
+                Ok(QueueOverview::of(queue, &seen, overdue))
             });
             read.unwrap_or_else(|problem| QueueOverview::unreadable(queue, problem))
         };

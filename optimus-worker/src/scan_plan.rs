@@ -149,7 +149,7 @@ impl Plan {
                 item.failures = 0;
                 item.empties = if item.after.take().is_some() { 0 } else { item.empties + 1 };
                 let doubled = 2_u32.saturating_pow(item.empties.saturating_sub(1));
-                let longest = (idle - idle / EARLIER).max(every);
+                let longest = idle.saturating_sub(idle / EARLIER).max(every);
                 let due = item.began_at + every.saturating_mul(doubled).min(longest);
                 if std::mem::take(&mut item.again) { now } else { now.max(due) }
             }

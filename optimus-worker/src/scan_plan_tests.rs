@@ -138,7 +138,7 @@ fn each_of_many_empty_tables_is_read_within_the_bound_although_pages_take_time()
         plan.ended(at, now, PageEnd::Empty);
         reads += 1;
         let before = read_at[plan.item(at).cell.table].replace(now);
-        let between = now - before.unwrap_or(now);
+        let between = now.saturating_sub(before.unwrap_or(now));
         assert!(between <= idle, "{between:?} after {reads} pages");
     }
     assert!(reads <= TABLES * 13, "{reads} pages in 40 s: twelve passes, and those at first");

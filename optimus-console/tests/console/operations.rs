@@ -82,8 +82,8 @@ async fn an_operation_needs_the_role_and_the_queues_of_its_tasks() {
 }
 
 /// Counts the ready tasks of queue mail, as the command line does.
-async fn counted_elsewhere(stage: &Stage, act: OperationAct, state: TaskState) -> String {
-    let filter = OperationFilter::of(state).queue("mail").unwrap();
+async fn counted_elsewhere(stage: &Stage, act: OperationAct, of: TaskState) -> String {
+    let filter = OperationFilter::of(of).queue("mail").unwrap();
     stage.client.operations().count(act, filter, "bob").await.unwrap().id
 }
 

@@ -20,8 +20,8 @@ async fn a_paused_lane_says_by_whom_and_why_and_can_only_be_resumed() {
     stage.furnish().await;
     for path in ["lanes?queue=mail", "lanes"] {
         let lane = rows(&served, path).await.remove(0);
-        let state = "paused by bob (their API is down) until it is resumed";
-        assert_eq!((&lane["state"], &lane["acts"]), (&json!(state), &json!(["resume"])));
+        let paused = "paused by bob (their API is down) until it is resumed";
+        assert_eq!((&lane["state"], &lane["acts"]), (&json!(paused), &json!(["resume"])));
         assert!(lane["facts"].to_string().contains(r#""name":"waiting","value":"1""#), "{lane}");
     }
     let resume = json!({ "queue": "mail", "name": "user-7", "act": "resume" });

@@ -1,6 +1,6 @@
 //! Explanations of what stops a whole queue: quiet workers, its limit, a newer release.
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use crate::common::{Bench, Double, Gate as Opening, Wait};
 use optimus_core::{
@@ -40,11 +40,11 @@ on_both! {
         let waiting = submit(&bench, double()).await;
         let quiet = Obstacle::FewerSlots { workers: vec![id.clone()], count: 1, of: 1, slots: 0 };
         let why = of_queue(&bench).await;
-        assert_eq!(why.obstacles, [quiet.clone()]);
+        assert_eq!(why.obstacles, slice::from_ref(&quiet));
         let text = format!("1. worker {id} is quiet, so it claims nothing; `optimus audit list`");
         assert!(why.to_string().starts_with(&text), "{why}");
         let inspector = bench.client.inspector();
-        assert_eq!(inspector.explain(waiting.id()).await.unwrap().obstacles, [quiet.clone()]);
+        assert_eq!(inspector.explain(waiting.id()).await.unwrap().obstacles, slice::from_ref(&quiet));
         let of_worker = inspector.explain_worker("default", &id).await.unwrap();
         assert_eq!(of_worker.obstacles, [quiet]);
         let asked = bench.client.process(&id).resume().await.unwrap();

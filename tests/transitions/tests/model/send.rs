@@ -238,7 +238,7 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
         assert_eq!(seen.first_ready_ms.is_some(), !ready.is_empty(), "a first task is ready");
     }
     if let Some(first) = seen.first_ready_ms {
-        let mut ready = ready.iter().flatten().map(|at| at.timestamp_millis());
+        let mut ready = ready.iter().flatten().map(chrono::DateTime::timestamp_millis);
         assert!(ready.any(|at| u64::try_from(at) == Ok(first)), "it is the time of a ready task");
     }
     Ok(Answer::Seen(Seen { counts, totals, pages, workers: workers.collect() }))
