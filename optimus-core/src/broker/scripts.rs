@@ -206,8 +206,8 @@ scripts! {
         "ready_entry", "ready_skips", "ready", "lane_header", "lane_join", "biz", "biz_key",
         "task_tries", "task_bytes", "task_uncount", "gather", "lane_find", "gate_class",
         "gate_find", "task_find", "key_as_table", "due_next", "end_mark", "after", "after_post",
-        "after_ref", "after_end", "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
-        "operation_batch",
+        "after_ref", "after_end", "after_cycle", "group", "after_resolve", "after_wait",
+        "after_again", "report_out", "operation_batch",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "skips",

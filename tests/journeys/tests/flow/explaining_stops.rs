@@ -44,7 +44,8 @@ on_both! {
         let text = format!("1. worker {id} is quiet, so it claims nothing; `optimus audit list`");
         assert!(why.to_string().starts_with(&text), "{why}");
         let inspector = bench.client.inspector();
-        assert_eq!(inspector.explain(waiting.id()).await.unwrap().obstacles, slice::from_ref(&quiet));
+        let why = inspector.explain(waiting.id()).await.unwrap();
+        assert_eq!(why.obstacles, slice::from_ref(&quiet));
         let of_worker = inspector.explain_worker("default", &id).await.unwrap();
         assert_eq!(of_worker.obstacles, [quiet]);
         let asked = bench.client.process(&id).resume().await.unwrap();

@@ -313,7 +313,7 @@ on_both! {
         assert_eq!(answers, [CancelAnswer::Cancelled; 2], "a second cancel changes nothing");
         bench.client.requeue(handles[0].id()).await.unwrap();
         let ran = journal_of(&bench, |builder| builder, 3).await;
-        assert_eq!(ran, ["second", "third", "first"], "the task goes to the end of the ready list");
+        assert_eq!(ran, ["first", "second", "third"], "it has its old place");
         assert!(handles[1].cancel().await.unwrap_err().is_wrong_state());
         let problem = bench.client.requeue(handles[1].id()).await.unwrap_err();
         assert!(problem.is_wrong_state(), "{problem}");
