@@ -111,7 +111,11 @@ if later then
   due_at_latest(meta, wake, due_hint, now)
 end
 if tombstones then
-  strike_off(skips, meta, { [id] = 1 }, { [id] = tombstones })
+  redis.call('HINCRBY', skips, id, -1)
+  if tombstones == 1 then
+    redis.call('HDEL', skips, id)
+  end
+  redis.call('HINCRBY', meta, 'tombstones', -1)
   wake_worker(wake)
 elseif is_ready then
   add_ready(ready, priority, wake, { id }, ranks, now)

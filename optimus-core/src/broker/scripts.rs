@@ -203,11 +203,11 @@ scripts! {
     ];
     REQUEUE = "requeue": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "ready_entry", "ready_skips", "ready", "lane_header", "lane_join", "biz", "biz_key",
-        "task_tries", "task_bytes", "task_uncount", "gather", "lane_find", "gate_class",
-        "gate_find", "task_find", "key_as_table", "due_next", "end_mark", "after", "after_post",
-        "after_ref", "after_end", "after_cycle", "group", "after_resolve", "after_wait",
-        "after_again", "report_out", "operation_batch",
+        "ready", "lane_header", "lane_join", "biz", "biz_key", "task_tries", "task_bytes",
+        "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
+        "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
+        "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
+        "operation_batch",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "skips",

@@ -110,7 +110,8 @@ scenes! {
 /// a member of a roster whose data Redis has lost, and three more than 8,192 logs. One keeps the
 /// order of logs in a purge, and the last two need a worker that holds five tasks, of which one is
 /// cancelled among more.
-const MADE_NOWHERE: [&str; 38] = [
+const MADE_NOWHERE: [&str; 39] = [
+    "redis.call('ZREMRANGEBYRANK', audit, '0', '-' .. (most + 1))",
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
     "was_in = many.size > 0 and redis.call('ZSCORE', many.key",

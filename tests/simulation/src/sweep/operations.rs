@@ -1,7 +1,9 @@
 //! Operations on many tasks, which carriers take over from each other, beside tasks that run.
 
 use optimus_core::broker::{Broker, FailureOutcome};
-use optimus_core::{Due, OperationAct, OperationFilter, OperationState, TaskId, TaskState};
+use optimus_core::{
+    AuditAct, Due, OperationAct, OperationFilter, OperationState, TaskId, TaskState,
+};
 use tokio::time::timeout;
 
 use super::Actor;
@@ -25,11 +27,13 @@ pub(super) async fn operations(actor: &Actor) {
     change(&hand, &ids, OperationAct::Requeue, TaskState::Dead).await;
     change(&hand, &ids, OperationAct::Cancel, TaskState::Ready).await;
     change(&hand, &ids, OperationAct::Delete, TaskState::Cancelled).await;
+    requeue_twice(&mut hand).await;
     let late = hand.submit(|call| call.due(Due::In(LONG))).await;
     change(&hand, &late.into_iter().collect::<Vec<_>>(), OperationAct::RunNow, TaskState::Delayed)
         .await;
     reject(&hand).await;
     replace(&hand).await;
+    write_down(&hand).await;
     actor.wait_for(1, beside).await;
 }
 
@@ -93,6 +97,32 @@ async fn reject(hand: &Hand<'_>) {
         drop(operations.cancel(&operation.id).await);
         drop(operations.carry(&operation.id).await);
     }
+}
+
+/// Cancels and requeues a task that can expire, so that it has two tombstones, one on each side of
+/// another task.
+async fn requeue_twice(hand: &mut Hand<'_>) {
+    let twice = hand.submit(|call| call.expires_in(LONG)).await;
+    hand.submit(|call| call).await;
+    if let Some(id) = twice {
+        for _ in 0..2 {
+            drop(hand.broker.cancel(&id).await);
+            drop(hand.broker.requeue(&id).await);
+        }
+    }
+    for _ in 0..2 {
+        let run = hand.claim(1).await;
+        hand.fail(&run, FailureOutcome::Dead).await;
+    }
+}
+
+/// Writes down an act, and what became of it.
+async fn write_down(hand: &Hand<'_>) {
+    let act = AuditAct { who: "ann".into(), act: "task.delete".into(), ..AuditAct::default() };
+    if let Ok(note) = hand.actor.user.client.audit(act).await {
+        drop(note.outcome("done").await);
+    }
+    drop(hand.actor.user.client.inspector().audit(None, 9).await);
 }
 
 /// Adds operations of which each replaces an earlier one that is over.
