@@ -6,7 +6,8 @@ use crate::{
     explanation::Obstacle,
     id::{QueueName, WorkerId},
     inspect::{Inspector, WorkerDescription},
-    process_page::{ProcessAbout, ProcessDoing},
+    process_leases::is_same,
+    process_page::ProcessDoing,
 };
 
 /// At most this many workers are named.
@@ -71,12 +72,8 @@ async fn allow(broker: &Broker, workers: &mut [LiveWorker]) -> Result<(), Broker
     };
     for (worker, found) in workers.iter_mut().zip(&found) {
         let process = found.as_ref().or_else(|| {
-            let same = |about: ProcessAbout| {
-                let own = &worker.description;
-                (about.pid, about.started) == (own.pid, own.started) && about.host == own.host
-            };
             let about = |text: &str| serde_json::from_str(text).unwrap_or_default();
-            others.iter().find(|other| same(about(&other.description)))
+            others.iter().find(|other| is_same(&about(&other.description), &worker.description))
         });
         let doing = process.and_then(|seen| serde_json::from_str::<ProcessDoing>(&seen.doing).ok());
         if let Some(doing) = doing {

@@ -103,7 +103,7 @@ async fn renamed<'a>(
 }
 
 /// Returns whether a worker is that of a process.
-fn is_same(process: &ProcessAbout, worker: &WorkerDescription) -> bool {
+pub(crate) fn is_same(process: &ProcessAbout, worker: &WorkerDescription) -> bool {
     (process.pid, process.started) == (worker.pid, worker.started) && process.host == worker.host
 }
 

@@ -84,18 +84,7 @@ pub(crate) async fn tasks(
 }
 
 async fn total(seat: &Seat, queue: &QueueName, state: TaskState) -> Result<u64, Problem> {
-    let counts = seat.inspector().counts(queue).await?;
-    Ok(match state {
-        TaskState::Ready => counts.ready,
-        TaskState::Delayed => counts.delayed,
-        TaskState::Blocked => counts.blocked,
-        TaskState::Retry => counts.retry,
-        TaskState::Working => counts.working,
-        TaskState::Dead => counts.dead,
-        TaskState::Cancelled => counts.cancelled,
-        TaskState::Success => counts.recent_successes,
-        _ => 0,
-    })
+    Ok(seat.inspector().counts(queue).await?.of(state))
 }
 
 /// Adds what handlers have said of their progress, as far as one page of processes knows it.

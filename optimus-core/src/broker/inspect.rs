@@ -62,6 +62,23 @@ pub struct Counts {
     pub paused: bool,
 }
 
+impl Counts {
+    /// Returns how many tasks are in a state; those that have succeeded count while they are kept.
+    pub fn of(&self, state: TaskState) -> u64 {
+        match state {
+            TaskState::Ready => self.ready,
+            TaskState::Delayed => self.delayed,
+            TaskState::Blocked => self.blocked,
+            TaskState::Retry => self.retry,
+            TaskState::Working => self.working,
+            TaskState::Dead => self.dead,
+            TaskState::Cancelled => self.cancelled,
+            TaskState::Success => self.recent_successes,
+            TaskState::Forgotten => 0,
+        }
+    }
+}
+
 /// What ended in a queue since it was first used. A queue that nobody uses for a day is removed,
 /// and begins again at 0. While a worker of an earlier release runs, some of its ends are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

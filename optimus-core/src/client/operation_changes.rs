@@ -219,16 +219,7 @@ impl Changes<'_> {
             Err(BrokerError::Rejected(_)) => return Ok(u64::from(u32::MAX)),
             counts => counts?,
         };
-        Ok(match place.state {
-            TaskState::Ready => counts.ready,
-            TaskState::Delayed => counts.delayed,
-            TaskState::Blocked => counts.blocked,
-            TaskState::Retry => counts.retry,
-            TaskState::Working => counts.working,
-            TaskState::Dead => counts.dead,
-            TaskState::Cancelled => counts.cancelled,
-            TaskState::Success | TaskState::Forgotten => 0,
-        })
+        Ok(counts.of(place.state))
     }
 
     /// Returns the queue after this one, in the order of their names.

@@ -15,7 +15,7 @@ use std::{
 
 use optimus_sql::Dialect;
 use sqlx::{Pool, pool::PoolConnection};
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{task::JoinHandle, time::interval};
 
 use crate::databases::TestDb;
 
@@ -194,10 +194,11 @@ pub fn pin(process: u32, cores: &str) {
 
 async fn look_for_waits<DB: TestDb>(pool: Pool<DB>, seen: Arc<AtomicI64>) {
     let mut look = pool.acquire().await.unwrap();
+    let mut ticks = interval(LOOK_EVERY);
     loop {
+        ticks.tick().await;
         let waits = read::<DB>(&mut look, of::<DB>(LOCK_WAITS)).await[0];
         seen.fetch_add(waits, Ordering::Relaxed);
-        sleep(LOOK_EVERY).await;
     }
 }
 
