@@ -101,10 +101,13 @@ impl MariaDbServer {
             ["mariadb-install-db", "mariadbd"].map(|name| find_mariadb(name).expect(missing));
         let folder = folder("optimus-mariadb-");
         let data = folder.path().join("data");
+        // A server that starts removes the temporary tables of others from a folder that they share.
         let mut init = as_nobody(&install);
+        init.env("TMPDIR", folder.path());
         init.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
         run(init.args(["--auth-root-authentication-method=normal", "--skip-test-db"]));
         let mut command = guarded(&mariadbd, folder.path());
+        command.env("TMPDIR", folder.path());
         command.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
         command.arg(format!("--socket={}", folder.path().join("db.sock").display()));
         command.arg(format!("--pid-file={}", folder.path().join("db.pid").display()));
