@@ -47,12 +47,12 @@ pub trait OutboxDb: Database + sealed::Sealed {
     ) -> BoxFuture<'a, Result<(), sqlx::Error>>;
 
     /// Runs statements with their values in the text, all in one packet; returns how many rows
-    /// they have changed. Those after one that fails do not run.
+    /// each has changed. Those after one that fails do not run.
     #[doc(hidden)]
     fn run_at_once(
         connection: &mut Self::Connection,
         sql: String,
-    ) -> BoxFuture<'_, Result<u64, sqlx::Error>>;
+    ) -> BoxFuture<'_, Result<Vec<u64>, sqlx::Error>>;
 }
 
 mod sealed {
@@ -134,11 +134,11 @@ macro_rules! implement {
             fn run_at_once(
                 connection: &mut Self::Connection,
                 sql: String,
-            ) -> BoxFuture<'_, Result<u64, sqlx::Error>> {
-                Box::pin(async move {
-                    let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(connection).await?;
-                    Ok(done.rows_affected())
-                })
+            ) -> BoxFuture<'_, Result<Vec<u64>, sqlx::Error>> {
+                use futures_util::TryStreamExt as _;
+
+                let done = sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute_many(connection);
+                Box::pin(done.map_ok(|done| done.rows_affected()).try_collect())
             }
         }
     };

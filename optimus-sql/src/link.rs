@@ -64,7 +64,7 @@ impl<DB: OutboxDb> Link<DB> {
     }
 
     /// Runs statements in one packet: see [`OutboxDb::run_at_once`].
-    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<u64, Error> {
+    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<Vec<u64>, Error> {
         Ok(match self {
             Self::Own(connection, limit) => {
                 within::<DB, _>(*limit, DB::run_at_once(connection, sql)).await?

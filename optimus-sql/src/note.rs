@@ -44,8 +44,10 @@ impl<DB: OutboxDb> Stream<DB> {
                 Ok(own.map_or(Changed::Moved, |own| Changed::Noted(Some(own))))
             }
             Dialect::MySql if change.parked.is_empty() => {
-                let count = self.run_at_once(in_one_packet(&note, change.done)).await?;
-                Ok(if count == 0 { Changed::Moved } else { Changed::Noted(None) })
+                let packet = in_one_packet(&note, change.before, change.done);
+                let changed = self.run_at_once(packet).await?;
+                let has_noted = matches!(changed[..], [.., 1, _]);
+                Ok(if has_noted { Changed::Noted(None) } else { Changed::Moved })
             }
             _ => self.change_step_by_step(note, change).await,
         }
@@ -74,7 +76,6 @@ impl<DB: OutboxDb> Stream<DB> {
 /// Returns the statement that notes what comes next, if `before` is still noted.
 fn note(change: &Change<'_>) -> Result<Statement, Error> {
     let Change { before, next, .. } = change;
-    let number = |noted: &Noted| i64::try_from(noted.number).unwrap_or(i64::MAX);
     let update = "UPDATE optimus_stream SET epoch = ?, number = ?, noted = ? \
                   WHERE name = ? AND epoch = ? AND number = ?";
     let update = Statement::new(update).with(&*next.epoch).with(number(next));
@@ -91,15 +92,24 @@ fn in_one_statement(note: Statement, done: &[i64]) -> Statement {
     note.within("WITH moved AS (", delete).with(joined(done))
 }
 
-/// For MySQL. It changes no row if it has not noted. After a failure, the relay drops the
-/// connection with the transaction.
-fn in_one_packet(note: &Statement, done: &[i64]) -> String {
+/// For MySQL. The statement before the last changes one row if the packet has noted. After a
+/// failure, the relay drops the connection with the transaction.
+///
+/// If the relay is killed meanwhile, the server runs the rest of the packet, and `ROW_COUNT()` is
+/// -1 after a statement whose answer it could not send. So the deletion depends on what was read.
+fn in_one_packet(note: &Statement, before: &Noted, done: &[i64]) -> String {
     let note = note.in_mysql();
     if done.is_empty() {
         return format!("BEGIN; {note}; COMMIT");
     }
-    let delete = Dialect::MySql.delete_each("optimus_outbox", "seq", done).in_mysql();
-    format!(
-        "BEGIN; {note}; SET @optimus_noted = ROW_COUNT(); {delete} WHERE @optimus_noted = 1; COMMIT"
-    )
+    let find = "SELECT COUNT(*) INTO @optimus_found FROM optimus_stream \
+                WHERE name = ? AND epoch = ? AND number = ? FOR UPDATE";
+    let find = Statement::new(find).with(NAME).with(&*before.epoch).with(number(before));
+    let (find, delete) =
+        (find.in_mysql(), Dialect::MySql.delete_each("optimus_outbox", "seq", done).in_mysql());
+    format!("BEGIN; {find}; {delete} WHERE @optimus_found = 1; {note}; COMMIT")
+}
+
+fn number(noted: &Noted) -> i64 {
+    i64::try_from(noted.number).unwrap_or(i64::MAX)
 }

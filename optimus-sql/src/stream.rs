@@ -109,7 +109,7 @@ impl<DB: OutboxDb> Stream<DB> {
         self.link.run(statement).await
     }
 
-    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<u64, Error> {
+    pub(crate) async fn run_at_once(&mut self, sql: String) -> Result<Vec<u64>, Error> {
         self.link.run_at_once(sql).await
     }
 

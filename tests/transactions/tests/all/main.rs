@@ -12,6 +12,7 @@ mod frozen;
 mod guards;
 mod half_open;
 mod in_memory;
+mod killed_waiting;
 mod namespaces;
 mod once;
 mod once_killed;

@@ -20,7 +20,8 @@ use crate::databases::TestDb;
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// What a child process needs to find the setup of its parent.
-const CHILD: [&str; 3] = ["CHILD_DATABASE", "CHILD_REDIS", "CHILD_NAMESPACE"];
+const CHILD: [&str; 3] = ["CHILD_DATABASE", CHILD_REDIS, "CHILD_NAMESPACE"];
+pub const CHILD_REDIS: &str = "CHILD_REDIS";
 
 pub struct Setup<DB: TestDb> {
     pub pool: Pool<DB>,
@@ -68,8 +69,8 @@ impl<DB: TestDb> Setup<DB> {
         let values = [&self.database, &self.redis, &self.namespace];
         let program = Proc::program(env::current_exe().unwrap());
         let program = program.arg(test).arg("--exact").arg("--ignored").arg("--nocapture");
-        let program = program.env(name, value);
-        CHILD.iter().zip(values).fold(program, |it, (name, value)| it.env(name, value)).start()
+        let known = CHILD.iter().zip(values).fold(program, |it, (name, known)| it.env(name, known));
+        known.env(name, value).start()
     }
 
     pub fn relay(&self) -> Relay<DB> {

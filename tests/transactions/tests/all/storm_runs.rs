@@ -98,12 +98,12 @@ pub fn assert_exact(runs: &[Run], committed: &[Vec<Times>]) {
             assert!(ran.contains_key(&(writer, number)), "writer {writer}: {number} is lost");
         }
     }
-    for (call, attempts) in &mut ran {
+    let is_twice = |attempts: &mut Vec<u32>| {
         attempts.sort_unstable();
-        let before = attempts.len();
-        attempts.dedup();
-        assert_eq!(attempts.len(), before, "{call:?}: two tasks ran for it");
-    }
+        attempts.windows(2).any(|two| two[0] == two[1])
+    };
+    ran.retain(|_, attempts| is_twice(attempts));
+    assert!(ran.is_empty(), "two tasks ran for each of {} calls, as for {ran:?}", ran.len());
     // The number that follows the last one, of each writer, and the latest begin of all.
     let (mut next, mut latest) = (HashMap::<u32, u32>::new(), 0);
     for run in runs.iter().filter(|run| run.attempt == 1) {
