@@ -101,7 +101,7 @@ impl MariaDbServer {
             ["mariadb-install-db", "mariadbd"].map(|name| find_mariadb(name).expect(missing));
         let folder = folder("optimus-mariadb-");
         let data = folder.path().join("data");
-        // A server that starts removes the temporary tables of others from a folder that they share.
+        // A server that starts removes the temporary tables of all in the folder of the system.
         let mut init = as_nobody(&install);
         init.env("TMPDIR", folder.path());
         init.arg("--no-defaults").arg(format!("--datadir={}", data.display()));

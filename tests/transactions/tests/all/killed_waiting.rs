@@ -13,9 +13,9 @@ use crate::{
 const WAITING_IN_POSTGRES: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
      AND datname = current_database() AND query LIKE '%UPDATE optimus_stream%'";
 const WAITING_IN_MYSQL: &str = "SELECT COUNT(*) FROM information_schema.processlist \
-                                WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info IS NOT NULL";
+     WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info IS NOT NULL";
 
-async fn a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing<DB: TestDb>(
+async fn a_relay_that_dies_while_its_transaction_waits_repeats_nothing<DB: TestDb>(
     child: &str,
     waiting: &'static str,
 ) {
@@ -46,9 +46,9 @@ async fn a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing<DB: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing_on_postgres() {
+async fn a_relay_that_dies_while_its_transaction_waits_repeats_nothing_on_postgres() {
     let child = "frozen::a_relay_of_another_process_on_postgres";
-    a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing::<Postgres>(
+    a_relay_that_dies_while_its_transaction_waits_repeats_nothing::<Postgres>(
         child,
         WAITING_IN_POSTGRES,
     )
@@ -56,11 +56,8 @@ async fn a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing_on_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing_on_mariadb() {
+async fn a_relay_that_dies_while_its_transaction_waits_repeats_nothing_on_mariadb() {
     let child = "frozen::a_relay_of_another_process_on_mariadb";
-    a_relay_that_is_killed_while_its_transaction_waits_repeats_nothing::<MySql>(
-        child,
-        WAITING_IN_MYSQL,
-    )
-    .await;
+    a_relay_that_dies_while_its_transaction_waits_repeats_nothing::<MySql>(child, WAITING_IN_MYSQL)
+        .await;
 }
