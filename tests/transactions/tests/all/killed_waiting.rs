@@ -10,8 +10,9 @@ use crate::{
 };
 
 /// How many statements of this database wait for the row of the stream.
-const WAITING_IN_POSTGRES: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
-     AND datname = current_database() AND query LIKE '%UPDATE optimus_stream%'";
+const WAITING_IN_POSTGRES: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+     WHERE wait_event_type = 'Lock' AND datname = current_database() \
+     AND query LIKE '%UPDATE optimus_stream%'";
 const WAITING_IN_MYSQL: &str = "SELECT COUNT(*) FROM information_schema.processlist \
      WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info IS NOT NULL";
 
