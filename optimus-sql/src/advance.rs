@@ -10,9 +10,10 @@ use crate::{
     Dialect, Error, OutboxDb,
     calls::{Calls, StoredCall, read_calls},
     floor::Floor,
+    next_rows::NextRows,
     note::{Change, Changed},
     noted::{NUMBER_MAX, Noted, Share, call_number, new_epoch},
-    stream::{NextRows, Stream},
+    stream::Stream,
 };
 
 /// How long another relay may keep the stream before this one says so.

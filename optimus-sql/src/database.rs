@@ -94,6 +94,7 @@ macro_rules! implement {
                 Box::pin(async move {
                     use sqlx::Row as _;
 
+                    let at_once = statement.once_in_mysql($dialect).map(sqlx::AssertSqlSafe);
                     let (text, is_kept) = (statement.text($dialect), statement.is_kept);
                     let mut query = sqlx::query(sqlx::AssertSqlSafe(text)).persistent(is_kept);
                     for value in statement.values {
@@ -104,8 +105,12 @@ macro_rules! implement {
                             Value::Null => query.bind(None::<String>),
                         };
                     }
+                    let read = match at_once {
+                        Some(text) => sqlx::raw_sql(text).fetch_all(connection).await?,
+                        None => query.fetch_all(connection).await?,
+                    };
                     let mut rows = Vec::new();
-                    for row in query.fetch_all(connection).await? {
+                    for row in read {
                         let mut values = Vec::with_capacity(kinds.len());
                         for (at, kind) in kinds.iter().enumerate() {
                             values.push(match kind {

@@ -172,13 +172,14 @@ impl Dialect {
         if numbers.is_empty() {
             return statement;
         }
-        // Each database makes a table with an index of the list, once for the statement.
+        let list = joined(numbers);
+        // PostgreSQL and SQLite make a table with an index of the list, once for the statement.
         let (list, listed) = match self {
-            Self::Postgres => (joined(numbers), "unnest(string_to_array(?, ',')::bigint[])"),
-            Self::Sqlite => (format!("[{}]", joined(numbers)), "value FROM json_each(?)"),
+            Self::Postgres => (list, "unnest(string_to_array(?, ',')::bigint[])"),
+            Self::Sqlite => (format!("[{list}]"), "value FROM json_each(?)"),
+            // Each list is another text, so no prepared statement is kept.
             Self::MySql => {
-                let listed = "n FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) AS listed";
-                (format!("[{}]", joined(numbers)), listed)
+                return statement.add(&format!(" AND {column} NOT IN ({list})")).once_only();
             }
         };
         statement.add(&format!(" AND {column} NOT IN (SELECT {listed})")).with(list)

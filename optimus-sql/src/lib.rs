@@ -23,6 +23,7 @@ mod lag;
 mod limit;
 mod link;
 mod migrate;
+mod next_rows;
 mod note;
 mod noted;
 mod once;

@@ -92,6 +92,16 @@ impl Statement {
         text
     }
 
+    /// Returns the text with its values in it, if it is for MySQL and does not come again. To
+    /// prepare and forget it would take two more exchanges.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+        allow(dead_code, reason = "a build without a database sends no statement")
+    )]
+    pub(crate) fn once_in_mysql(&self, dialect: Dialect) -> Option<String> {
+        (dialect == Dialect::MySql && !self.is_kept).then(|| self.in_mysql())
+    }
+
     /// Returns the text with its values in it, for MySQL.
     pub(crate) fn in_mysql(&self) -> String {
         let mut parts = self.sql.split('?');

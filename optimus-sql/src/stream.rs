@@ -1,5 +1,5 @@
 //! The statements of the relay: [`Stream`]. Each method is one statement. `note.rs` puts some of
-//! them together.
+//! them together, and `next_rows.rs` reads what comes next.
 
 use std::time::Duration;
 
@@ -20,11 +20,6 @@ pub(crate) const NAME: &str = "outbox";
 /// came first.
 const OWNER: &str = "namespace";
 
-/// The most rows of a batch.
-pub(crate) const ROWS_MAX: usize = 1_000;
-/// The most bytes of a batch of several rows.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
-
 /// About the most bytes of a reason for which a row is put aside.
 const REASON_BYTES_MAX: usize = 4_096;
 
@@ -42,13 +37,6 @@ pub(crate) struct StoredRow {
     pub(crate) body: Vec<u8>,
     /// How long ago the call was made, by the clock of the database.
     pub(crate) age: Duration,
-}
-
-/// The rows of a read.
-pub(crate) struct NextRows {
-    pub(crate) rows: Vec<StoredRow>,
-    /// All transactions with lower numbers have ended before this read, if there are rows.
-    pub(crate) ended_below: i64,
 }
 
 impl<DB: OutboxDb> Stream<DB> {
@@ -154,27 +142,6 @@ impl<DB: OutboxDb> Stream<DB> {
         Ok(!self.read(select, &[Kind::Int]).await?.is_empty())
     }
 
-    /// Reads the first rows of other queues than these, as many as fit into a batch. `without` are
-    /// rows that will be deleted or put aside.
-    pub(crate) async fn next_rows(
-        &mut self,
-        above: i64,
-        but: &[&str],
-        without: &[i64],
-    ) -> Result<NextRows, Error> {
-        let select = next_rows(DB::DIALECT, above, but, without);
-        if DB::DIALECT == Dialect::Sqlite {
-            return Ok(NextRows { rows: self.rows(select).await?, ended_below: 0 });
-        }
-        let kinds = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int, Kind::Int];
-        let (mut rows, mut ended_below) = (Vec::new(), 0);
-        for mut row in self.read(select, kinds).await? {
-            ended_below = row.pop().map_or(0, |ended| ended.int());
-            rows.push(stored_row(row));
-        }
-        Ok(NextRows { rows, ended_below })
-    }
-
     /// Reads these rows, if they are still there.
     pub(crate) async fn rows_of(&mut self, seqs: &[i64]) -> Result<Vec<StoredRow>, Error> {
         let age = DB::DIALECT.age_ms();
@@ -184,7 +151,7 @@ impl<DB: OutboxDb> Stream<DB> {
         self.rows(select.add(" ORDER BY seq")).await
     }
 
-    async fn rows(&mut self, select: Statement) -> Result<Vec<StoredRow>, Error> {
+    pub(crate) async fn rows(&mut self, select: Statement) -> Result<Vec<StoredRow>, Error> {
         const KINDS: &[Kind] = &[Kind::Int, Kind::Text, Kind::Text, Kind::Bytes, Kind::Int];
         if DB::DIALECT == Dialect::Sqlite {
             let read = self.read(as_one_row(select), &[Kind::Text]).await?;
@@ -213,37 +180,6 @@ impl<DB: OutboxDb> Stream<DB> {
     }
 }
 
-/// Returns the statement that reads the rows of a batch.
-fn next_rows(dialect: Dialect, above: i64, but: &[&str], without: &[i64]) -> Statement {
-    let (age, ended) = (dialect.age_ms(), dialect.ended_below());
-    let of_summed = match dialect {
-        // MySQL keeps the rows of subqueries in temporary tables: on the disk if they have bodies.
-        Dialect::MySql => format!(
-            "SELECT o.seq, queue, id, body, {age} AS age, {ended} AS ended FROM (\
-             SELECT seq, size, SUM(size) OVER (ORDER BY seq) AS total FROM (\
-             SELECT seq, LENGTH(body) AS size"
-        ),
-        Dialect::Postgres | Dialect::Sqlite => format!(
-            "SELECT seq, queue, id, body, age, {ended} AS ended FROM (\
-             SELECT seq, queue, id, body, {age} AS age, LENGTH(body) AS size, \
-             SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
-             SELECT seq, queue, id, body, at_ms"
-        ),
-    };
-    let bodies = match dialect {
-        Dialect::MySql => " STRAIGHT_JOIN optimus_outbox AS o ON o.seq = summed.seq",
-        Dialect::Postgres | Dialect::Sqlite => "",
-    };
-    let select = Statement::new(of_summed)
-        .add(" FROM optimus_outbox WHERE seq > ? AND parked_ms IS NULL")
-        .with(above)
-        .none_of("queue", but);
-    dialect.none_of(select, "seq", without).add(&format!(
-        " ORDER BY seq LIMIT {ROWS_MAX}) AS first_rows) AS summed{bodies} \
-         WHERE total <= {BYTES_MAX} OR total = size ORDER BY summed.seq"
-    ))
-}
-
 /// Returns a reason as each database can keep it. It may repeat any part of a row that anybody may
 /// insert. PostgreSQL keeps no NUL, and MySQL no long text.
 fn storable(why: &str) -> String {
@@ -262,7 +198,7 @@ fn storable(why: &str) -> String {
     text
 }
 
-fn stored_row(row: Row) -> StoredRow {
+pub(crate) fn stored_row(row: Row) -> StoredRow {
     let [seq, queue, id, body, age] = <[Value; 5]>::try_from(row).expect("five columns");
     StoredRow {
         seq: seq.int(),

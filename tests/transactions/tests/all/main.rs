@@ -24,6 +24,7 @@ mod savepoints;
 mod setup;
 mod shards;
 mod shards_killed;
+mod sizes;
 mod speed;
 mod speed_writers;
 mod storm;

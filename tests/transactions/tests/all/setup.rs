@@ -214,6 +214,10 @@ impl Seen {
         self.0.lock().unwrap().clone()
     }
 
+    pub fn add(&self, writer: u32, number: u32) {
+        self.0.lock().unwrap().push((writer, number));
+    }
+
     pub fn count(&self) -> usize {
         self.0.lock().unwrap().len()
     }
@@ -237,7 +241,7 @@ impl Task for Note {
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
         let seen: Seen = ctx.data().ok_or("no data")?;
-        seen.0.lock().unwrap().push((self.writer, self.number));
+        seen.add(self.writer, self.number);
         Ok(())
     }
 }
