@@ -14,6 +14,7 @@ mod half_open;
 mod in_memory;
 mod killed_waiting;
 mod namespaces;
+mod odd_queues;
 mod once;
 mod once_killed;
 mod once_outputs;
