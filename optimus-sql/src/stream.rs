@@ -23,6 +23,15 @@ const OWNER: &str = "namespace";
 /// About the most bytes of a reason for which a row is put aside.
 const REASON_BYTES_MAX: usize = 4_096;
 
+/// Without gaps that are locked, writers never wait for a relay. The others may be set for all
+/// sessions of the server: the first two would keep a transaction open while a relay is idle, or
+/// close its connection; the third refuses to delete by a list; the last would hide rows of a batch
+/// from a relay that takes it over, and so those that Redis has would be sent again.
+const MYSQL_SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                              SET SESSION autocommit = 1, SESSION completion_type = 0, \
+                              SESSION sql_safe_updates = 0, \
+                              SESSION sql_select_limit = 18446744073709551615";
+
 /// What a relay reads and writes. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {
     link: Link<DB>,
@@ -64,8 +73,7 @@ impl<DB: OutboxDb> Stream<DB> {
                  SET enable_seqscan = off; SET enable_bitmapscan = off; \
                  SET plan_cache_mode = force_generic_plan"
             }
-            // Without gaps that are locked, writers never wait for a relay.
-            Dialect::MySql => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            Dialect::MySql => MYSQL_SETTINGS,
             Dialect::Sqlite => "",
         };
         link.set_up(settings).await?;

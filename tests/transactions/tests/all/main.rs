@@ -22,6 +22,7 @@ mod outbox;
 mod raced;
 mod rolled_back;
 mod savepoints;
+mod settings;
 mod setup;
 mod shards;
 mod shards_killed;
