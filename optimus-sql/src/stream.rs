@@ -67,11 +67,16 @@ impl<DB: OutboxDb> Stream<DB> {
             // Before the first ANALYZE, PostgreSQL takes nearly all rows for parked ones, and would
             // sort the whole table for each batch instead of walking along its primary key.
             // No plan depends on the values, so each statement is planned once.
+            // With `synchronous_commit` off, a crash of the server would lose the note of a batch
+            // that Redis has, and the transactions that have stored its calls. To write the note
+            // writes those, too.
             Dialect::Postgres => {
                 "SET idle_in_transaction_session_timeout = '5s'; \
                  SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                  SET enable_seqscan = off; SET enable_bitmapscan = off; \
-                 SET plan_cache_mode = force_generic_plan"
+                 SET plan_cache_mode = force_generic_plan; \
+                 SELECT set_config('synchronous_commit', 'on', false) \
+                 WHERE current_setting('synchronous_commit') = 'off'"
             }
             Dialect::MySql => MYSQL_SETTINGS,
             Dialect::Sqlite => "",

@@ -3,6 +3,7 @@
 
 mod away;
 mod costs;
+mod crashed;
 mod damaged;
 mod databases;
 mod dropped;
