@@ -23,6 +23,15 @@ const OWNER: &str = "namespace";
 /// About the most bytes of a reason for which a row is put aside.
 const REASON_BYTES_MAX: usize = 4_096;
 
+/// Without gaps that are locked, writers never wait for a relay. The others may be set for all
+/// sessions of the server: the first two would keep a transaction open while a relay is idle, or
+/// close its connection; the third refuses to delete by a list; the last would hide rows of a batch
+/// from a relay that takes it over, and so those that Redis has would be sent again.
+const MYSQL_SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                              SET SESSION autocommit = 1, SESSION completion_type = 0, \
+                              SESSION sql_safe_updates = 0, \
+                              SESSION sql_select_limit = 18446744073709551615";
+
 /// What a relay reads and writes. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {
     link: Link<DB>,
@@ -58,14 +67,18 @@ impl<DB: OutboxDb> Stream<DB> {
             // Before the first ANALYZE, PostgreSQL takes nearly all rows for parked ones, and would
             // sort the whole table for each batch instead of walking along its primary key.
             // No plan depends on the values, so each statement is planned once.
+            // With `synchronous_commit` off, a crash of the server would lose the note of a batch
+            // that Redis has, and the transactions that have stored its calls. To write the note
+            // writes those, too.
             Dialect::Postgres => {
                 "SET idle_in_transaction_session_timeout = '5s'; \
                  SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                  SET enable_seqscan = off; SET enable_bitmapscan = off; \
-                 SET plan_cache_mode = force_generic_plan"
+                 SET plan_cache_mode = force_generic_plan; \
+                 SELECT set_config('synchronous_commit', 'on', false) \
+                 WHERE current_setting('synchronous_commit') = 'off'"
             }
-            // Without gaps that are locked, writers never wait for a relay.
-            Dialect::MySql => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            Dialect::MySql => MYSQL_SETTINGS,
             Dialect::Sqlite => "",
         };
         link.set_up(settings).await?;

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ fn find(program: &str, more: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
 /// A private PostgreSQL. When this process ends, the server is killed and its folder removed.
 #[derive(Debug)]
 pub struct PostgresServer {
-    _process: ChildGuard,
+    process: ChildGuard,
     folder: TempDir,
 }
 
@@ -74,13 +74,26 @@ impl PostgresServer {
         let mut init = as_nobody(&initdb);
         init.arg("-D").arg(&data).args(["-U", "postgres", "-A", "trust", "-E", "UTF8"]);
         run(init.args(["--no-locale", "--no-sync"]));
-        let mut command = guarded(&postgres, folder.path());
-        command.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        for setting in ["listen_addresses=", "fsync=off", "max_connections=300"] {
-            command.args(["-c", setting]);
-        }
-        let process = start(&mut command, folder.path(), "ready to accept connections");
-        Self { _process: process, folder }
+        let process = serve(&postgres, folder.path()).unwrap_or_else(|failure| panic!("{failure}"));
+        Self { process, folder }
+    }
+
+    /// Kills the server with -9, and starts it again.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn crash(&mut self) {
+        self.process.kill().expect("it runs");
+        let postgres = find_postgres("postgres").expect("it was there before");
+        let deadline = Instant::now() + START_WITHIN;
+        self.process = loop {
+            match serve(&postgres, self.folder.path()) {
+                Ok(process) => break process,
+                // The processes of its connections end soon after it.
+                Err(failure) => assert!(Instant::now() < deadline, "{failure}"),
+            }
+        };
     }
 
     /// Returns the URL of a database of this server, such as `postgres`.
@@ -114,6 +127,7 @@ impl MariaDbServer {
         command.args(["--skip-networking", "--max-connections=300"]);
         command.arg("--innodb-flush-log-at-trx-commit=0");
         let process = start(&mut command, folder.path(), "ready for connections");
+        let process = process.unwrap_or_else(|failure| panic!("{failure}"));
         Self { _process: process, folder }
     }
 
@@ -122,6 +136,16 @@ impl MariaDbServer {
         let socket = self.folder.path().join("db.sock");
         format!("mysql://root@localhost/{database}?socket={}", socket.display())
     }
+}
+
+/// Starts a PostgreSQL with the data in a folder.
+fn serve(postgres: &Path, folder: &Path) -> Result<ChildGuard, String> {
+    let mut command = guarded(postgres, folder);
+    command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+    for setting in ["listen_addresses=", "fsync=off", "max_connections=300"] {
+        command.args(["-c", setting]);
+    }
+    start(&mut command, folder, "ready to accept connections")
 }
 
 /// Returns a folder that belongs to the user who runs the server.
@@ -179,16 +203,15 @@ fn run(command: &mut Command) {
 
 /// Starts a server and waits until its log says that it is ready. Its socket accepts connections
 /// earlier.
-fn start(command: &mut Command, folder: &Path, ready: &str) -> ChildGuard {
+fn start(command: &mut Command, folder: &Path, ready: &str) -> Result<ChildGuard, String> {
     let log = folder.join("server.log");
     let file = fs::File::create(&log).expect("the folder is writable");
     command.stdout(Stdio::null()).stderr(file);
     let mut process = ChildGuard::spawn(command).expect("a shell");
     let text = || fs::read_to_string(&log).unwrap_or_default();
     let check = || if text().contains(ready) { Ok(()) } else { Err("it takes too long".into()) };
-    let started = await_ready(&mut process, START_WITHIN, check);
-    started.unwrap_or_else(|failure| {
-        panic!("{command:?} did not start: {failure}; its log:\n{}", text())
-    });
-    process
+    match await_ready(&mut process, START_WITHIN, check) {
+        Ok(()) => Ok(process),
+        Err(failure) => Err(format!("{command:?} did not start: {failure}; its log:\n{}", text())),
+    }
 }

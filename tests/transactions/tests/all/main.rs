@@ -3,6 +3,7 @@
 
 mod away;
 mod costs;
+mod crashed;
 mod damaged;
 mod databases;
 mod dropped;
@@ -14,6 +15,7 @@ mod half_open;
 mod in_memory;
 mod killed_waiting;
 mod namespaces;
+mod odd_queues;
 mod once;
 mod once_killed;
 mod once_outputs;
@@ -21,6 +23,7 @@ mod outbox;
 mod raced;
 mod rolled_back;
 mod savepoints;
+mod settings;
 mod setup;
 mod shards;
 mod shards_killed;
