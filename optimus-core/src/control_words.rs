@@ -126,7 +126,8 @@ impl Snooze {
         Self { wait: wait.max(SNOOZE_MIN), source: None }
     }
 
-    /// Adds the reason, which the log shows.
+    /// Adds the reason. The worker logs it, and the log of the task shows it, too, with a line for
+    /// each snooze; see [`Context::log`](crate::Context::log).
     pub fn because(mut self, reason: impl Into<BoxError>) -> Self {
         self.source = Some(reason.into());
         self

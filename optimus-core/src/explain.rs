@@ -52,7 +52,7 @@ impl Inspector {
         match found.state {
             TaskState::Forgotten => return Ok(Explanation::of(self.of_group(id).await?)),
             TaskState::Working => {
-                let running = Explanation::of(vec![Obstacle::Running(found.worker)]);
+                let running = Explanation::of(self.of_running(id, found.worker).await?);
                 let record = TaskRecord::decode(found.record).ok();
                 return Ok(running.at(self.member_place(record.as_ref()).await?));
             }
@@ -114,6 +114,23 @@ impl Inspector {
             obstacles.push(Obstacle::Behind { ahead, or_more });
         }
         Ok(Explanation::of(obstacles).at(member))
+    }
+
+    /// What is known of a task that a worker holds. A worker may have ended without a word.
+    async fn of_running(
+        &self,
+        id: &TaskId,
+        worker: Option<WorkerId>,
+    ) -> Result<Vec<Obstacle>, BrokerError> {
+        let Some(worker) = worker else { return Ok(vec![Obstacle::Running(None)]) };
+        let (load, now_ms) =
+            try_join!(self.broker.worker_load(id.queue(), &worker), self.broker.now_ms())?;
+        let lost = load.filter(|load| load.lease_until_ms <= now_ms);
+        let Some(lost) = lost else { return Ok(vec![Obstacle::Running(Some(worker))]) };
+        let since = instant(lost.lease_until_ms);
+        let is_served = !self.live_workers(id.queue()).await?.is_empty();
+        let unserved = (!is_served).then_some(Obstacle::NoWorker);
+        Ok([Obstacle::LostWorker { worker, since }].into_iter().chain(unserved).collect())
     }
 
     /// Explains why no task of a queue is claimed: what its tasks wait for, which lanes and limits

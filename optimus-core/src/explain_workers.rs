@@ -16,6 +16,12 @@ const NAMED_MAX: usize = 4;
 /// At most this many processes are read to find that of a worker with another id.
 const PROCESSES_MAX: usize = 100;
 
+/// The tasks of at most so many queues of a worker are counted, if all its slots are in use.
+const QUEUES_MAX: usize = 100;
+
+/// At most so many counts of tasks are read.
+const COUNTS_MAX: usize = 1_000;
+
 /// A worker of a queue whose lease is not over.
 #[derive(Debug)]
 pub(crate) struct LiveWorker {
@@ -23,8 +29,12 @@ pub(crate) struct LiveWorker {
     description: WorkerDescription,
     /// How many tasks of the queue it runs.
     working: u64,
+    /// How many tasks of other queues it runs. Only counted if its process uses all slots.
+    elsewhere: u64,
     /// How many slots it may use now, as its process has said.
     slots: u64,
+    /// How many slots are in use, as its process has said; `None` if it has said nothing.
+    busy: Option<u64>,
 }
 
 impl Inspector {
@@ -34,7 +44,7 @@ impl Inspector {
         queue: &QueueName,
     ) -> Result<Vec<LiveWorker>, BrokerError> {
         let loads = self.broker.worker_loads(queue).await?;
-        self.live_of(loads).await
+        self.live_of(queue, loads).await
     }
 
     /// Reads one worker; `None` if it is not registered in the queue, or its lease is over.
@@ -44,10 +54,14 @@ impl Inspector {
         worker: &WorkerId,
     ) -> Result<Option<LiveWorker>, BrokerError> {
         let load = self.broker.worker_load(queue, worker).await?;
-        Ok(self.live_of(load.into_iter().collect()).await?.pop())
+        Ok(self.live_of(queue, load.into_iter().collect()).await?.pop())
     }
 
-    async fn live_of(&self, loads: Vec<WorkerLoad>) -> Result<Vec<LiveWorker>, BrokerError> {
+    async fn live_of(
+        &self,
+        queue: &QueueName,
+        loads: Vec<WorkerLoad>,
+    ) -> Result<Vec<LiveWorker>, BrokerError> {
         if loads.is_empty() {
             return Ok(Vec::new());
         }
@@ -55,6 +69,7 @@ impl Inspector {
         let live = loads.into_iter().filter(|load| load.lease_until_ms > now_ms);
         let mut workers: Vec<LiveWorker> = live.map(LiveWorker::of).collect();
         allow(&self.broker, &mut workers).await?;
+        count_elsewhere(&self.broker, queue, &mut workers).await?;
         Ok(workers)
     }
 }
@@ -79,7 +94,30 @@ async fn allow(broker: &Broker, workers: &mut [LiveWorker]) -> Result<(), Broker
         if let Some(doing) = doing {
             // An operator may ask for more than there are.
             worker.slots = worker.slots.min(doing.slots as u64);
+            worker.busy = Some(doing.busy as u64);
         }
+    }
+    Ok(())
+}
+
+/// Counts the tasks that these workers run of other queues, which share the slots. What processes
+/// say of their slots is up to 5 s old, so the counts decide.
+async fn count_elsewhere(
+    broker: &Broker,
+    queue: &QueueName,
+    workers: &mut [LiveWorker],
+) -> Result<(), BrokerError> {
+    let (mut pairs, mut owners) = (Vec::new(), Vec::new());
+    for (at, worker) in workers.iter().enumerate().filter(|(_, worker)| worker.may_be_full()) {
+        let others = worker.description.queues.iter().filter(|name| *name != queue.as_str());
+        for other in others.take(QUEUES_MAX).filter_map(|name| QueueName::new(name).ok()) {
+            pairs.push((other, worker.id.clone()));
+            owners.push(at);
+        }
+    }
+    pairs.truncate(COUNTS_MAX);
+    for (owner, held) in owners.into_iter().zip(broker.held(&pairs).await?) {
+        workers[owner].elsewhere += held;
     }
     Ok(())
 }
@@ -89,7 +127,13 @@ impl LiveWorker {
         let description: WorkerDescription =
             serde_json::from_str(&load.description).unwrap_or_default();
         let slots = description.concurrency as u64;
-        Self { id: load.id, working: load.working, slots, description }
+        let (id, working) = (load.id, load.working);
+        Self { id, working, elsewhere: 0, slots, busy: None, description }
+    }
+
+    /// Returns whether tasks of other queues may use the slots that are left.
+    fn may_be_full(&self) -> bool {
+        self.working < self.slots && self.busy.is_none_or(|busy| busy >= self.slots)
     }
 
     fn knows(&self, task: &str) -> bool {
@@ -117,8 +161,9 @@ pub(crate) fn of_workers(workers: &[LiveWorker], task: Option<&str>) -> Vec<Obst
         return vec![Obstacle::UnknownTask { task: task.to_owned() }];
     }
     let slots = fitting.iter().map(|worker| worker.slots).sum();
-    let working = fitting.iter().map(|worker| worker.working).sum();
-    if working < slots {
+    let working: u64 = fitting.iter().map(|worker| worker.working).sum();
+    let elsewhere: u64 = fitting.iter().map(|worker| worker.elsewhere).sum();
+    if working + elsewhere < slots {
         return Vec::new();
     }
     let fewer: Vec<WorkerId> = fitting
@@ -136,7 +181,7 @@ pub(crate) fn of_workers(workers: &[LiveWorker], task: Option<&str>) -> Vec<Obst
         });
     }
     if slots > 0 || obstacles.is_empty() {
-        obstacles.push(Obstacle::Busy { slots, working });
+        obstacles.push(Obstacle::Busy { slots, working, elsewhere });
     }
     obstacles
 }

@@ -14,9 +14,9 @@ use crate::{
     limit::LimitDetails,
     obstacle_text::{
         REQUEUE_FIRST, VOID, busy_text, calls_text, cycle_text, ended_text, fewer_slots_text,
-        holders_text, limit_text, more_lanes_text, more_limits_text, newer_text, next_run_text,
-        next_start, origin_text, prerequisite_text, prerequisites_text, ready_tasks, run_text,
-        tasks, time_text, width_set_text, width_text,
+        holders_text, limit_text, lost_worker_text, more_lanes_text, more_limits_text, newer_text,
+        next_run_text, next_start, origin_text, prerequisite_text, prerequisites_text, ready_tasks,
+        run_text, tasks, time_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -55,6 +55,14 @@ pub enum Obstacle {
     Void,
     /// A worker runs the task.
     Running(Option<WorkerId>),
+    /// The worker that ran the task has lost its lease: it has ended without a word, or does not
+    /// reach Redis. The next worker that looks takes the task back.
+    LostWorker {
+        /// The worker.
+        worker: WorkerId,
+        /// When its lease was over, by Redis' clock.
+        since: DateTime<Utc>,
+    },
     /// Another task must succeed first.
     Prerequisite(PrerequisiteDetails),
     /// The task waits for itself, so it never starts: cancel one of these tasks, or submit one
@@ -193,6 +201,8 @@ pub enum Obstacle {
         slots: u64,
         /// How many tasks of the queue they run.
         working: u64,
+        /// How many tasks of other queues they run.
+        elsewhere: u64,
     },
     /// Other ready tasks come first.
     Behind {
@@ -303,6 +313,7 @@ impl fmt::Display for Obstacle {
             Self::Void => f.write_str(VOID),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
+            Self::LostWorker { worker, since } => lost_worker_text(worker, *since, f),
             Self::Prerequisite(PrerequisiteDetails {
                 prerequisite, group: Some(group), ..
             }) => write!(f, "it waits for the group {prerequisite}: {group}"),
@@ -355,7 +366,7 @@ impl fmt::Display for Obstacle {
             Self::FewerSlots { workers, count, of, slots } => {
                 fewer_slots_text(workers, (*count, *of), *slots, f)
             }
-            Self::Busy { slots, working } => busy_text(*slots, *working, f),
+            Self::Busy { slots, working, elsewhere } => busy_text(*slots, *working, *elsewhere, f),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };
                 write!(f, "{least}{} before it", ready_tasks(*ahead))

@@ -18,8 +18,13 @@ fn a_number_of_tasks_is_printed_with_the_right_verb() {
     assert_eq!(start(2), "lane k (width 2): 2 tasks are before it");
     let behind = Obstacle::Behind { ahead: 1, or_more: true };
     assert_eq!(behind.to_string(), "at least 1 ready task is before it");
-    let busy = Obstacle::Busy { slots: 1, working: 1 };
-    assert_eq!(busy.to_string(), "all slots are in use: 1 task runs in 1 slot");
+    let busy = |slots, working, elsewhere| Obstacle::Busy { slots, working, elsewhere }.to_string();
+    assert_eq!(busy(1, 1, 0), "all slots are in use: 1 task runs in 1 slot");
+    assert_eq!(busy(1, 0, 1), "all slots are in use: 1 task of another queue runs in 1 slot");
+    assert_eq!(
+        busy(3, 1, 2),
+        "all slots are in use: 3 tasks run in 3 slots, 2 of them of other queues"
+    );
     let ready = |blocked| Obstacle::NothingReady { blocked }.to_string();
     assert_eq!(
         [0, 1, 3].map(ready),

@@ -50,6 +50,7 @@ mod explain_workers;
 mod explanation;
 mod failures;
 mod fingerprint;
+mod fingerprint_words;
 mod fingerprints;
 mod first_step;
 mod flow;

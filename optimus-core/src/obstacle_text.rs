@@ -264,8 +264,34 @@ pub(crate) fn newer_text(needs: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     f.write_str("release again")
 }
 
-/// Prints how many tasks use all slots.
-pub(crate) fn busy_text(slots: u64, working: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Prints how many tasks use all slots: of the queue, and of other queues.
+pub(crate) fn busy_text(
+    slots: u64,
+    working: u64,
+    elsewhere: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     let slots = if slots == 1 { "1 slot".into() } else { format!("{slots} slots") };
-    write!(f, "all slots are in use: {} in {slots}", tasks(working, "runs", "run"))
+    let (one, many) = match working {
+        0 if elsewhere > 0 => ("of another queue runs", "of other queues run"),
+        _ => ("runs", "run"),
+    };
+    let running = tasks(working + elsewhere, one, many);
+    write!(f, "all slots are in use: {running} in {slots}")?;
+    match (working, elsewhere) {
+        (0, _) | (_, 0) => Ok(()),
+        (_, 1) => f.write_str(", 1 of them of another queue"),
+        _ => write!(f, ", {elsewhere} of them of other queues"),
+    }
+}
+
+/// Prints that the worker of a task has lost its lease.
+pub(crate) fn lost_worker_text(
+    worker: &WorkerId,
+    since: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let since = time_text(since);
+    write!(f, "worker {worker}, which ran the task, is gone: its lease was over at {since}; ")?;
+    f.write_str("the next worker that looks takes the task back")
 }

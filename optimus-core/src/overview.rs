@@ -9,6 +9,7 @@ use crate::{
     broker::{BrokerError, Counts, Overdue, QueueSeen, Totals},
     id::QueueName,
     inspect::Inspector,
+    limit::Limit,
     platform::instant,
     stats::TaskStats,
 };
@@ -32,6 +33,10 @@ pub struct QueueOverview {
     /// ready task without a priority, and of the first 100 with one, and since the first task of
     /// `due` is due. `None` if no task could run.
     pub oldest: Option<Duration>,
+    /// The limit of the whole queue, if an operator has set one.
+    pub limit: Option<Limit>,
+    /// How many tasks this limit lets start at once now, if it has a rate.
+    pub tokens: Option<u64>,
     /// The time from which on `oldest` counts. Unlike `oldest`, it does not depend on the moment of
     /// the read.
     pub oldest_since: Option<DateTime<Utc>>,
@@ -54,6 +59,8 @@ impl QueueOverview {
         Self {
             queue: queue.clone(),
             due: overdue.tasks,
+            limit: overdue.limit,
+            tokens: overdue.tokens,
             oldest: oldest_ms.map(since),
             oldest_since: oldest_ms.map(instant),
             schedule_lag: seen.next_schedule_ms.map(since).filter(|lag| !lag.is_zero()),
@@ -70,6 +77,8 @@ impl QueueOverview {
             counts: Counts::default(),
             totals: Totals::default(),
             due: 0,
+            limit: None,
+            tokens: None,
             oldest: None,
             oldest_since: None,
             schedule_lag: None,
@@ -81,11 +90,11 @@ impl QueueOverview {
 
 impl Inspector {
     /// Reads what operators watch of these queues: 15 commands a queue, one for each worker of a
-    /// queue, eight for one in which tasks are due that no worker has claimed, and one for a queue
-    /// with limits; 50 queues in a write. The numbers of one queue are of almost the same moment: a
-    /// task that moves meanwhile may count twice; [`counts`](Self::counts) has one moment. A queue
-    /// that can't be read has a
-    /// [`problem`](QueueOverview::problem), and the others are read.
+    /// queue, eight for one in which tasks are due that no worker has claimed, and three for a
+    /// queue with limits; 50 queues in a write. The numbers of one queue are of almost the same
+    /// moment: a task that moves meanwhile may count twice; [`counts`](Self::counts) has one
+    /// moment. A queue that can't be read has a [`problem`](QueueOverview::problem), and the others
+    /// are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {

@@ -3,7 +3,8 @@
 //! Little's law says that tasks which arrive at a rate and run for a mean time keep *rate × time*
 //! slots busy, however many slots there are. A backlog needs *tasks × time / target* more to end
 //! within the target. Unlike the length of the queue alone, this does not depend on how many slots
-//! there are now, and it is above 0 if one task waits and no worker runs.
+//! there are now, and it is above 0 if one task waits and no worker runs. It is not more than the
+//! limit of the whole queue lets run.
 
 use std::{
     collections::VecDeque,
@@ -46,7 +47,9 @@ impl WantSlots {
         // only for what still runs.
         let late_schedule = u64::from(seen.schedule_lag.is_some());
         let ready = if counts.paused { 0 } else { ready + late_schedule };
-        want((arrivals.filter(|_| !counts.paused), run), (ready, counts.working), target)
+        let arrivals = arrivals.filter(|_| !counts.paused);
+        let wanted = want((arrivals, run), (ready, counts.working), target);
+        wanted.min(most(seen, run).max(counts.working))
     }
 
     /// Returns how many attempts became possible in a second: what was added to the tasks that are
@@ -82,6 +85,19 @@ fn want(
     let slots = whole((steady + backlog - TOLERANCE).ceil());
     // Runs of microseconds need almost nothing, but somebody must run them.
     if ready > 0 { slots.max(1) } else { slots }
+}
+
+/// Returns how many tasks the limit of the whole queue lets run at once: with a rate, those that
+/// may start within the time of a run, of which more than one may start now.
+fn most(seen: &QueueOverview, run: Duration) -> u64 {
+    let Some(limit) = seen.limit else { return u64::MAX };
+    let by_working = limit.max_working_limit().map_or(u64::MAX, u64::from);
+    let by_rate = limit.rate_limit().map_or(u64::MAX, |rate| {
+        let in_a_run = run.as_secs_f64() / rate.interval().as_secs_f64();
+        let steady = whole((in_a_run - TOLERANCE).ceil()).max(1);
+        steady.saturating_add(seen.tokens.unwrap_or(0).saturating_sub(1))
+    });
+    by_working.min(by_rate)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -141,6 +157,8 @@ mod tests {
                 counts: Counts::default(),
                 totals: Totals { cancels, ..Totals::default() },
                 due: 0,
+                limit: None,
+                tokens: None,
                 oldest: None,
                 oldest_since: None,
                 schedule_lag: None,

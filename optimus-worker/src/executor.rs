@@ -182,6 +182,10 @@ fn report_one(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Dec
 
 fn send(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) {
     if let Some(decision) = decision {
+        if let Some(because) = decision.because {
+            // A task that waits again shows operators why, and how often it has.
+            attempt.ctx.log(because.replace(['\n', '\r'], " "));
+        }
         shared.reporter.push(decision.report);
     } else {
         let mut answered = Answered::default();

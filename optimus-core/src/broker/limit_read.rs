@@ -261,7 +261,8 @@ impl Broker {
     }
 }
 
-fn read_limit(stored: &str) -> Option<Limit> {
+/// Reads a limit that was set at run time.
+pub(super) fn read_limit(stored: &str) -> Option<Limit> {
     let mut parts = stored.split(':');
     let rate = Rate::from_interval_us(parts.next()?.parse().ok()?);
     let (burst, most) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -270,7 +271,7 @@ fn read_limit(stored: &str) -> Option<Limit> {
 }
 
 /// Returns how many tasks may start at once now, as the script `claim` counts them.
-fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
+pub(super) fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
     let (interval, burst) = (rate.interval_us(), u64::from(limit.burst_limit()));
     let full_at = full_at.min(now_us + burst * interval).max(now_us);
     (now_us + burst * interval - full_at) / interval
@@ -320,7 +321,8 @@ fn each_text(value: Value) -> Result<std::vec::IntoIter<Option<String>>, BrokerE
     Ok(texts?.into_iter())
 }
 
-fn text(value: Value) -> Result<Option<String>, BrokerError> {
+/// Reads a text; `None` if there is none.
+pub(super) fn text(value: Value) -> Result<Option<String>, BrokerError> {
     let bytes = reply::plain_bytes("HGET", value)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

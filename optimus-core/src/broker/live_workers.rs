@@ -1,13 +1,13 @@
-//! Reads whose leases are not over.
+//! Reads whose leases are not over, and what they hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Broker, BrokerError,
-    inspect::{get, texts},
+    inspect::{get, size, texts},
     reply::plain_bytes,
 };
-use crate::id::QueueName;
+use crate::id::{QueueName, WorkerId};
 
 impl Broker {
     /// Reads the ids of the workers of these queues whose leases are not over: one command a queue.
@@ -34,6 +34,23 @@ impl Broker {
             }
         }
         Ok(found)
+    }
+
+    /// Counts the tasks that workers hold: one command for each pair. What Redis can't read,
+    /// because the key has another type, counts as none.
+    pub async fn held(&self, pairs: &[(QueueName, WorkerId)]) -> Result<Vec<u64>, BrokerError> {
+        let held = |(queue, id): &(QueueName, WorkerId)| {
+            get(&["HLEN", &self.keys(queue).working(id.as_str())])
+        };
+        let answers = self.read(pairs.iter().map(held).collect()).await.into_iter();
+        answers
+            .map(|answer| match answer {
+                // One field holds the worker's last claim.
+                Ok(fields) => Ok(size(&fields).saturating_sub(1)),
+                Err(BrokerError::Rejected(_)) => Ok(0),
+                Err(problem) => Err(problem),
+            })
+            .collect()
     }
 
     /// Reads the descriptions of workers, as JSON; empty for one that is not there.

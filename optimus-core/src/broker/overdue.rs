@@ -1,4 +1,5 @@
-//! What is due in queues, and waits for a claim to move it: [`Overdue`].
+//! What is due in queues, and waits for a claim to move it, and what the queues themselves let
+//! start: [`Overdue`].
 
 use redis::{Cmd, Value};
 
@@ -6,10 +7,10 @@ use super::{
     Broker, BrokerError,
     inspect::{get, size, whole},
     keys::Keys,
+    limit_read::{read_limit, text, tokens},
     overview::{QueueSeen, first_due, of_one_queue},
-    reply::plain_bytes,
 };
-use crate::id::QueueName;
+use crate::{id::QueueName, limit::Limit};
 
 /// How many queues one write asks. Redis answers other clients between two writes.
 const QUEUES_A_WRITE: usize = 50;
@@ -27,11 +28,15 @@ pub struct Overdue {
     pub since_ms: Option<u64>,
     /// Whether a task has paused the queue for a while, so that a claim takes none.
     pub is_shut: bool,
+    /// The limit of the whole queue, if an operator has set one.
+    pub limit: Option<Limit>,
+    /// How many tasks this limit lets start at once now, if it has a rate.
+    pub tokens: Option<u64>,
 }
 
 impl Broker {
     /// Counts what is due in these queues at the times of their reads: eight commands for a queue
-    /// in which something is due, and one for a queue with limits.
+    /// in which something is due, and three for a queue with limits.
     ///
     /// # Errors
     /// Those that are about all queues, such as an outage.
@@ -66,6 +71,8 @@ fn commands(keys: &Keys, seen: &QueueSeen) -> Vec<Cmd> {
     if seen.is_limited {
         // The gate of the queue itself has an empty name.
         commands.push(get(&["ZSCORE", &keys.of("shut"), ""]));
+        commands.push(get(&["HGET", &keys.of("limits"), ""]));
+        commands.push(get(&["ZSCORE", &keys.of("spent"), ""]));
     }
     commands
 }
@@ -76,17 +83,27 @@ fn read(
     answers: &mut impl Iterator<Item = Result<Value, BrokerError>>,
 ) -> Result<Overdue, BrokerError> {
     let due: Vec<_> = answers.by_ref().take(if is_due(seen) { 2 * DUE.len() } else { 0 }).collect();
-    let shut = if seen.is_limited { answers.next() } else { None };
+    let own: Vec<_> = answers.by_ref().take(if seen.is_limited { 3 } else { 0 }).collect();
     let (mut found, mut due) = (Overdue::default(), due.into_iter());
     while let (Some(count), Some(first)) = (due.next(), due.next()) {
         found.tasks += size(&count?);
         let first_ms = first_due(first?)?.filter(|first_ms| *first_ms <= seen.now_ms);
         found.since_ms = found.since_ms.into_iter().chain(first_ms).min();
     }
-    if let Some(shut) = shut {
-        let score = plain_bytes("ZSCORE", shut?)?.unwrap_or_default();
-        let until_ms = std::str::from_utf8(&score).ok().and_then(|score| score.parse().ok());
-        found.is_shut = until_ms.map(whole).is_some_and(|until_ms| until_ms > seen.now_ms);
+    let mut own = own.into_iter();
+    if let (Some(shut), Some(limit), Some(full_at)) = (own.next(), own.next(), own.next()) {
+        let (shut, limit, full_at) = (number(shut?)?, text(limit?)?, number(full_at?)?);
+        found.is_shut = shut.is_some_and(|until_ms| until_ms > seen.now_ms);
+        found.limit = limit.as_deref().and_then(read_limit);
+        found.tokens = found.limit.and_then(|limit| {
+            let rate = limit.rate_limit()?;
+            Some(tokens(rate, limit, full_at.unwrap_or(0), seen.now_ms * 1_000))
+        });
     }
     Ok(found)
+}
+
+/// Reads a score; `None` if there is none.
+fn number(answer: Value) -> Result<Option<u64>, BrokerError> {
+    Ok(text(answer)?.and_then(|score| score.parse().ok()).map(whole))
 }

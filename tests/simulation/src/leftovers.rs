@@ -74,9 +74,10 @@ impl Stuck<'_> {
         for obstacle in &explanation.obstacles {
             match obstacle {
                 // It was Blocked when it was listed, and is not any more.
-                Obstacle::Ended { .. } | Obstacle::Running(_) | Obstacle::NotDue { .. } => {
-                    return None;
-                }
+                Obstacle::Ended { .. }
+                | Obstacle::Running(_)
+                | Obstacle::LostWorker { .. }
+                | Obstacle::NotDue { .. } => return None,
                 Obstacle::Prerequisite(_) => return None,
                 Obstacle::Lane { holders, .. } => {
                     for holder in holders {

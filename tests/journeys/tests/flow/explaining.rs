@@ -131,11 +131,11 @@ on_both! {
         assert_eq!(why.obstacles[0], Obstacle::UnknownTask { task: "double".into() });
         let next = submit(&bench, Wait {}.call()).await;
         let why = explain(&bench, &next).await;
-        assert_eq!(why.obstacles[0], Obstacle::Busy { slots: 1, working: 1 });
+        assert_eq!(why.obstacles[0], Obstacle::Busy { slots: 1, working: 1, elsewhere: 0 });
         let id = bench.client.inspector().workers("default").await.unwrap().remove(0).id;
         let inspector = bench.client.inspector();
         let why = inspector.explain_worker("default", &id).await.unwrap();
-        assert_eq!(why.obstacles[0], Obstacle::Busy { slots: 1, working: 1 });
+        assert_eq!(why.obstacles[0], Obstacle::Busy { slots: 1, working: 1, elsewhere: 0 });
         let nobody = WorkerId::generate("nobody", 1);
         let why = inspector.explain_worker("default", &nobody).await.unwrap();
         assert_eq!(why.obstacles, [Obstacle::NotRegistered]);

@@ -4,7 +4,8 @@ use std::{slice, time::Duration};
 
 use crate::common::{Bench, Double, Gate as Opening, Wait};
 use optimus_core::{
-    Call, Explanation, Gate, Limit, Obstacle, ProcessAnswer, ProcessDetails, Rate, Task, TaskHandle,
+    Call, Explanation, Gate, Limit, Obstacle, ProcessAnswer, ProcessDetails, Rate, Task,
+    TaskHandle, WorkerId,
 };
 use optimus_testkit::eventually;
 
@@ -67,9 +68,54 @@ on_both! {
         opening.began.wait_for(1).await;
         submit(&bench, Wait {}.call()).await;
         let fewer = Obstacle::FewerSlots { workers: vec![id], count: 1, of: 1, slots: 1 };
-        let busy = Obstacle::Busy { slots: 1, working: 1 };
+        let busy = Obstacle::Busy { slots: 1, working: 1, elsewhere: 0 };
         assert_eq!(of_queue(&bench).await.obstacles, [fewer, busy]);
         opening.open.hit();
+        worker.stop().await;
+    }
+
+    async fn a_worker_that_is_busy_with_other_queues_says_so(bench: Bench) {
+        let opening = Opening::new();
+        let worker = bench.worker().task_type::<Wait>().task_type::<Double>().concurrency(3);
+        let worker = bench.start(worker.data(opening.clone()).queues(["default", "other"]));
+        let id = uses(&bench, 3).await.id;
+        bench.client.submit_all((0..3).map(|_| Wait {}.call().queue("other"))).await.unwrap();
+        opening.began.wait_for(3).await;
+        let waiting = submit(&bench, double()).await;
+        let busy = [Obstacle::Busy { slots: 3, working: 0, elsewhere: 3 }];
+        // A process says within seconds that its slots are in use.
+        eventually("it is busy", SOON, async || of_queue(&bench).await.obstacles == busy).await;
+        let inspector = bench.client.inspector();
+        let why = inspector.explain(waiting.id()).await.unwrap();
+        let text = "1. all slots are in use: 3 tasks of other queues run in 3 slots";
+        assert_eq!((&why.obstacles[..], &*why.to_string()), (&busy[..], text));
+        let of_worker = inspector.explain_worker("default", &id).await.unwrap();
+        assert_eq!(of_worker.obstacles, busy);
+        opening.open.hit();
+        waiting.result_within(SOON).await.unwrap();
+        worker.stop().await;
+    }
+
+    async fn a_worker_that_is_gone_does_not_run_its_task(bench: Bench) {
+        let held = submit(&bench, double()).await;
+        let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+        let (queue, lease) = (held.id().queue(), Duration::from_millis(300));
+        broker.register(queue, &ghost, lease, "{}").await.unwrap();
+        assert_eq!(broker.claim(queue, &ghost, 1, 1).await.unwrap().grants.len(), 1);
+        let inspector = bench.client.inspector();
+        let explain = async || inspector.explain(held.id()).await.unwrap();
+        let is_gone = async || {
+            let gone = [Obstacle::NoWorker];
+            let obstacles = explain().await.obstacles;
+            matches!(&obstacles[..], [Obstacle::LostWorker { worker, .. }, rest @ ..]
+                if *worker == ghost && *rest == gone)
+        };
+        eventually("its lease is over", SOON, is_gone).await;
+        let text = explain().await.to_string();
+        let begin = format!("1. worker {ghost}, which ran the task, is gone: its lease was over");
+        assert!(text.starts_with(&begin), "{text}");
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        held.result_within(SOON).await.unwrap();
         worker.stop().await;
     }
 

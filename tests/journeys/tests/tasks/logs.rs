@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::common::{Bench, Gate, view};
-use optimus_core::{Backoff, BoxError, Context, Fatal, Task, TaskHandle, TaskLog};
+use optimus_core::{
+    Backoff, BoxError, Context, Fatal, Snooze, Task, TaskHandle, TaskLog, TaskState,
+};
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,7 @@ impl Task for Talk {
                 ctx.log("gives up");
                 Err(Fatal::new("no route").into())
             }
+            "snoozes" => Err(Snooze::new(PATIENCE).because("the store\nis busy").into()),
             "waits" => {
                 let gate: Gate = ctx.data().ok_or("no gate")?;
                 gate.began.hit();
@@ -87,6 +90,21 @@ async fn lines_are_read_while_a_task_runs_and_stay_when_it_has_ended() {
     let mut raw = bench.raw().await;
     let left = raw.run(&format!("HLEN {}", bench.key("default", "logs"))).await;
     assert_eq!(left, [b"2"], "a deleted task has no log");
+}
+
+#[tokio::test]
+async fn the_reason_of_each_snooze_is_a_line_of_the_log() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().task_type::<Talk>());
+    let handle = submit(&bench, "snoozes").await;
+    let snoozed = [(1, "begins attempt 1"), (1, "snooze for 30s: the store is busy")];
+    let has_lines =
+        async |times| texts(&log(&bench, &handle).await) == snoozed.repeat(times).as_slice();
+    eventually("its reason is read", PATIENCE, async || has_lines(1).await).await;
+    assert_eq!(handle.status().await.unwrap(), TaskState::Delayed);
+    bench.client.run_now(handle.id()).await.unwrap();
+    eventually("both reasons are read", PATIENCE, async || has_lines(2).await).await;
+    worker.stop().await;
 }
 
 #[tokio::test]

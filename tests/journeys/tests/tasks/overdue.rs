@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::common::Bench;
 use optimus_core::{
-    BoxError, Context, Due, QueueName, QueueSample, Rate, Retry, Sampler, Schedule, Task,
-    TaskOptions, TaskState,
+    BoxError, Context, Due, Gate, Limit, QueueName, QueueSample, Rate, Retry, Sampler, Schedule,
+    Task, TaskOptions, TaskState,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -145,4 +145,25 @@ async fn a_queue_that_a_task_has_paused_needs_no_slot_until_it_is_resumed() {
     bench.client.resume("shuts").await.unwrap();
     let seen = sample(&bench, "shuts").await;
     assert_eq!((seen.want_slots, seen.seen.counts.paused), (1, false));
+}
+
+#[tokio::test]
+async fn a_queue_needs_no_more_slots_than_its_own_limit_lets_start() {
+    let bench = Bench::on_redis().await;
+    // Nothing is known of their runs, so they count as 1 s each, to end within a minute.
+    let calls = || (0..500).map(|_| Plain {}.call().queue("held"));
+    bench.client.submit_all(calls()).await.unwrap();
+    let wants = async || sample(&bench, "held").await.want_slots;
+    assert_eq!(wants().await, 9);
+    let gate = bench.client.gate("held", Gate::Queue);
+    gate.set(Limit::new().max_working(3)).await.unwrap();
+    assert_eq!(wants().await, 3);
+    gate.set(Limit::new().rate(Rate::per_second(2))).await.unwrap();
+    assert_eq!(wants().await, 2, "so many start within a run");
+    gate.set(Limit::new().rate(Rate::per_second(2)).burst(5)).await.unwrap();
+    assert_eq!(wants().await, 6, "5 may start now");
+    gate.set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
+    assert_eq!(wants().await, 1, "the next one starts in an hour");
+    gate.remove().await.unwrap();
+    assert_eq!(wants().await, 9);
 }
