@@ -21,6 +21,7 @@ mod operator;
 mod output;
 mod page;
 mod parse;
+mod pause;
 mod private_redis;
 #[cfg(test)]
 mod reference;

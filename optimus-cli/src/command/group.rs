@@ -45,7 +45,9 @@ pub(crate) enum GroupCommand {
 #[derive(Debug, Serialize)]
 struct GroupRow {
     id: String,
+    #[serde(rename = "created_ms", with = "chrono::serde::ts_milliseconds_option")]
     created: Option<DateTime<Utc>>,
+    #[serde(rename = "kept_until_ms", with = "chrono::serde::ts_milliseconds")]
     kept_until: DateTime<Utc>,
     total: u32,
     done: u32,
@@ -159,7 +161,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let queues: Vec<&str> = progress.queues.iter().map(QueueName::as_str).collect();
     let object = json!({
         "id": id,
-        "created": id.created(),
+        "created_ms": id.created().map(|at| at.timestamp_millis()),
         "total": progress.total,
         "done": progress.done,
         "failed": progress.failed,

@@ -15,6 +15,7 @@ use crate::{
         text,
     },
     parse::{self, gate_text},
+    pause::Pause,
     session::Session,
 };
 
@@ -75,9 +76,12 @@ struct LimitRow {
     is_set: bool,
     working: u64,
     waiting: u64,
-    tokens: Option<u64>,
+    /// How many may start now.
+    may_start: Option<u64>,
+    #[serde(rename = "next_ms", with = "chrono::serde::ts_milliseconds_option")]
     next: Option<DateTime<Utc>>,
-    paused: Option<String>,
+    paused: bool,
+    pause: Option<Pause>,
 }
 
 impl Row for LimitRow {
@@ -95,6 +99,7 @@ impl Row for LimitRow {
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
         let next = self.next.filter(|_| self.waiting > 0);
         let next = next.map(|next| format!("the next starts {}", text::relative(next, now)));
+        let paused = self.pause.as_ref().map(|pause| pause.at(now));
         let working = match self.max_working {
             Some(max) => format!("{}/{max}", self.working),
             None => "-".to_owned(),
@@ -111,7 +116,7 @@ impl Row for LimitRow {
                 (false, None, None) => "-",
                 _ => "code",
             }),
-            Cell::new(self.paused.clone().or(next).unwrap_or_default()).tone(Tone::Warning),
+            Cell::new(paused.or(next).unwrap_or_default()).tone(Tone::Warning),
         ]
     }
 }
@@ -127,9 +132,10 @@ fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
         is_set: found.is_set,
         working: found.working,
         waiting: found.waiting,
-        tokens: found.tokens,
+        may_start: found.tokens,
         next: found.next,
-        paused: found.shut.as_ref().map(ToString::to_string),
+        paused: found.shut.is_some(),
+        pause: found.shut.as_ref().map(Pause::of),
     }
 }
 

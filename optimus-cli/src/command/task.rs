@@ -181,8 +181,8 @@ async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let waits = session.inspector().explain(&id).await?;
     let object = json!({
         "id": id,
-        "obstacles": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "not_before": waits.not_before,
+        "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "not_before_ms": waits.not_before.map(|at| at.timestamp_millis()),
     });
     let is_forgotten = matches!(waits.obstacles[..], [optimus_core::Obstacle::Forgotten]);
     session.out.done(&object, &waits.to_string())?;

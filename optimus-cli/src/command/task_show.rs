@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use optimus_core::{
     AttemptError, BLOB_BYTES_MIN, Prerequisite, TaskDetails, TaskId, TaskRecord, TaskState, Value,
 };
@@ -169,7 +169,7 @@ fn shown(bytes: &[u8], limit: usize) -> String {
 }
 
 fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Value>) -> Value {
-    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let time = |at: DateTime<Utc>| at.timestamp_millis();
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Arguments are text: JSON's readers would change large numbers.
     let arguments = record.map(|record| String::from_utf8_lossy(&record.payload).into_owned());
@@ -179,8 +179,8 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "task": record.map(|record| &record.task),
         "state": found.state,
         "worker": found.worker.as_ref().map(ToString::to_string),
-        "created": found.id.created().map(time),
-        "at": found.at.map(time),
+        "created_ms": found.id.created().map(time),
+        "at_ms": found.at.map(time),
         "failures": found.failures,
         "losses": found.losses,
         "misfits": found.misfits,
@@ -190,7 +190,7 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "timeout_ms": record.map(|record| ms(record.timeout)),
         "max_retry": record.map(|record| record.max_retry),
         "headers": record.map(|record| &record.headers),
-        "waits_for": record.and_then(|record| record.after.as_ref()).map(|after| {
+        "prerequisites": record.and_then(|record| record.after.as_ref()).map(|after| {
             after.prerequisites.iter().map(prerequisite).collect::<Vec<_>>()
         }),
         "group": record.and_then(|record| record.member.as_ref()).map(|member| &member.group),
@@ -198,7 +198,7 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "large_arguments": record.is_some_and(|record| record.payload.len() >= BLOB_BYTES_MIN),
         "result": result,
         "summary": found.summary,
-        "errors": found.errors,
+        "errors": found.errors.iter().map(AttemptError::to_json).collect::<Vec<_>>(),
         "log": found.log,
         "unreadable": unreadable.map(ToString::to_string),
     })

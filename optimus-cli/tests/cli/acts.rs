@@ -106,7 +106,7 @@ async fn the_operator_is_named_also_without_a_user() {
         run(&mut command, "").ended(0);
         let rows = stage.optimus(&["schedule", "list", "--json"]).ended(0).json();
         stage.optimus(&["schedule", "resume", "digest"]).ended(0);
-        rows[0]["paused_by"].as_str().unwrap().to_owned()
+        rows[0]["pause"]["by"].as_str().unwrap().to_owned()
     };
     assert_eq!(by(&["--operator", "bob"]), "bob");
     for blank in [&[][..], &["--operator", " "]] {
@@ -137,7 +137,8 @@ async fn limits_lanes_and_schedules_are_changed() {
 
     stage.optimus(&["schedule", "pause", "digest", "--reason", "a move"]).ended(0);
     let rows = stage.optimus(&["schedule", "list", "--json"]).ended(0).json();
-    assert_eq!((&rows[0]["paused_by"], &rows[0]["paused_why"]), (&"ann".into(), &"a move".into()));
+    let pause = &rows[0]["pause"];
+    assert_eq!((&pause["by"], &pause["why"]), (&"ann".into(), &"a move".into()));
     let listed = stage.optimus(&["schedule", "list"]).ended(0).out;
     assert!(listed.contains("paused by ann (a move)"), "{listed}");
     let shown = stage.optimus(&["schedule", "show", "digest"]).ended(0).out;

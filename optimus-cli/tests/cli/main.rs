@@ -10,6 +10,7 @@ mod doctor;
 mod exits;
 mod exporter;
 mod hostile;
+mod json;
 mod kit;
 mod operations;
 mod outputs;

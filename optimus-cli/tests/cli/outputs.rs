@@ -98,7 +98,7 @@ async fn json_has_a_line_for_each_row() {
     assert_eq!(rows.len(), 7);
     let dead = rows.iter().find(|row| row["id"] == tasks.dead.to_string()).unwrap();
     assert_eq!(dead["state"], "dead");
-    assert_eq!(dead["error"], "connect to smtp-7: timed out\ncaused by: no route");
+    assert_eq!(dead["error"]["message"], "connect to smtp-7: timed out\ncaused by: no route");
     let ready = rows.iter().find(|row| row["id"] == tasks.ready.to_string()).unwrap();
     assert_eq!(ready["headers"]["tenant"], "acme");
     let shown =
@@ -229,16 +229,16 @@ async fn shards_are_shown_paused_and_counted() {
     let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
     assert_eq!(paused.out, "shard 1 of orders is paused\n");
     let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
-    let pause = &rows[1]["paused"];
+    let pause = &rows[1]["pause"];
     assert_eq!((pause["by"].as_str(), pause["why"].as_str()), (Some("ann"), Some("repair")));
-    assert!(pause["since"].is_string(), "{rows:?}");
+    assert!(pause["since_ms"].is_number() && rows[1]["paused"] == true, "{rows:?}");
     let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
     assert!(shown.contains("paused by ann (repair)"), "{shown}");
     for line in [&["pause", "order"][..], &["resume", "order"], &["count", "order", "4"]] {
         let refused = stage.optimus(&[&["shard"], line].concat()).ended(3).err;
         assert!(refused.contains("shards of order;") && refused.contains(": orders"), "{refused}");
     }
-    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["paused"].is_null(), "{rows:?}");
+    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["pause"].is_null(), "{rows:?}");
     stage.optimus(&["shard", "resume", "orders"]).ended(0);
     stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
     stage.optimus(&["shard", "count", "orders", "4"]).ended(9);
