@@ -6,6 +6,7 @@
 //! what a text of a task could do to it.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod advice;
 mod arguments;
 mod audited;
 mod bulk;
@@ -17,6 +18,7 @@ mod failure;
 mod found;
 mod misspelt;
 mod operation;
+mod operation_text;
 mod operator;
 mod output;
 mod page;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use optimus_core::Shut;
+use optimus_core::{ScheduleDetails, Shut};
 use serde::Serialize;
 
 use crate::output::text;
@@ -26,7 +26,12 @@ impl Pause {
         Self { by, why, since, until }
     }
 
-    /// Describes the pause in a table.
+    pub(crate) fn of_schedule(found: &ScheduleDetails) -> Option<Self> {
+        let (since, by) = found.paused.clone()?;
+        Some(Self { by, why: found.paused_why.clone(), since, until: None })
+    }
+
+    /// Describes the pause in a line.
     pub(crate) fn at(&self, now: DateTime<Utc>) -> String {
         let until = self
             .until

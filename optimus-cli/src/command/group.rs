@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
+    advice,
     failure::{Exit, Failure},
     output::{
         Row,
@@ -158,6 +159,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let id = session.task_id(id).await?;
     let progress = session.client.group::<()>(id.clone()).progress().await?;
     let (waits, now) = (session.inspector().explain(&id).await?, session.now().await?);
+    let ways = advice::ways_on(&id, &waits);
     let queues: Vec<&str> = progress.queues.iter().map(QueueName::as_str).collect();
     let object = json!({
         "id": id,
@@ -171,6 +173,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         "ended": progress.ended,
         "queues": queues,
         "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "advice": ways,
     });
     let fields = [
         ("group", Some(id.to_string())),
@@ -179,6 +182,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("members", Some(progress.to_string())),
         ("queues", Some(queues.join(", "))),
         ("waits for", progress.ended.is_none().then(|| waits.to_string())),
+        ("go on", Some(ways.join("\n")).filter(|ways| !ways.is_empty())),
     ];
     session.out.fields(&object, &fields)?;
     Ok(Exit::Done)

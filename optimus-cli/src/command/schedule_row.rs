@@ -51,12 +51,7 @@ impl ScheduleRow {
             last: found.last,
             last_id: found.last_id.clone(),
             paused: found.paused.is_some(),
-            pause: found.paused.as_ref().map(|(since, by)| Pause {
-                by: by.clone(),
-                why: found.paused_why.clone(),
-                since: *since,
-                until: None,
-            }),
+            pause: Pause::of_schedule(found),
             is_overdue: found.is_overdue(),
             is_orphaned: found.is_orphaned(),
             release: found.release.clone(),

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufRead},
-    slice,
+    iter, slice,
 };
 
 use clap::{Args, Subcommand};
@@ -15,6 +15,7 @@ use super::{
     task_submit::{self, SubmitTask},
 };
 use crate::{
+    advice,
     bulk::{self, Act},
     failure::{Exit, Failure},
     operation,
@@ -99,7 +100,7 @@ pub(crate) struct CancelWhich {
     #[arg(long = "state", value_name = "STATE")]
     states: Vec<TaskState>,
     /// The queues of these tasks [default: all].
-    #[arg(long = "queue", value_name = "QUEUE", requires = "states")]
+    #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true, requires = "states")]
     queues: Vec<QueueName>,
     #[command(flatten)]
     filter: Filter,
@@ -179,13 +180,16 @@ fn print(
 async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let id = session.task_id(id).await?;
     let waits = session.inspector().explain(&id).await?;
+    let ways = advice::ways_on(&id, &waits);
     let object = json!({
         "id": id,
         "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "advice": ways,
         "not_before_ms": waits.not_before.map(|at| at.timestamp_millis()),
     });
     let is_forgotten = matches!(waits.obstacles[..], [optimus_core::Obstacle::Forgotten]);
-    session.out.done(&object, &waits.to_string())?;
+    let text = iter::once(waits.to_string()).chain(ways).collect::<Vec<_>>().join("\n");
+    session.out.done(&object, &text)?;
     Ok(if is_forgotten { Exit::NotFound } else { Exit::Done })
 }
 

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use optimus_core::{
-    AttemptError, BLOB_BYTES_MIN, Prerequisite, TaskDetails, TaskId, TaskRecord, TaskState, Value,
+    AttemptError, BLOB_BYTES_MIN, Prerequisite, RunningTask, TaskDetails, TaskId, TaskRecord,
+    TaskState, Value,
 };
 use serde_json::json;
 
-use super::task_log;
+use super::{process, task_log};
 use crate::{
+    advice::advice,
     failure::{Exit, Failure},
     output::text,
     session::Session,
@@ -27,7 +29,7 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
     let id = session.task_id(id).await?;
     let Some(found) = session.inspector().get(&id).await? else {
         let hint = if session.client.group::<()>(id.clone()).progress().await.is_ok() {
-            format!("{id} is a group: `optimus group show {id}`")
+            format!("{id} is a group: {}", advice("group show", [&id]))
         } else {
             format!("nothing is stored of {id}; it has ended long ago, or never existed")
         };
@@ -38,8 +40,13 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         TaskState::Success => result_of(session, &id).await,
         _ => None,
     };
+    let running = match found.state {
+        TaskState::Working => process::running(session, &id).await?,
+        _ => None,
+    };
     let record = found.record.as_ref().and_then(|record| record.as_ref().ok());
     let mut fields = standing(&found, now);
+    fields.extend(running.iter().flat_map(|task| progress(task, now)));
     fields.extend(record.map(options).unwrap_or_default());
     if let Some(Err(problem)) = &found.record {
         fields.push(("record", Some(problem.to_string())));
@@ -57,8 +64,20 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
     for error in found.errors.iter().rev() {
         fields.push(("error", Some(error_text(error, now))));
     }
-    session.out.fields(&object(&found, record, result.as_ref()), &fields)?;
+    let mut object = object(&found, record, result.as_ref());
+    if let Some(RunningTask { since, progress, .. }) = &running {
+        object["running_since_ms"] = json!(since.timestamp_millis());
+        object["progress"] = json!(progress);
+    }
+    session.out.fields(&object, &fields)?;
     Ok(Exit::Done)
+}
+
+/// Returns how far a running task has come.
+fn progress(task: &RunningTask, now: DateTime<Utc>) -> [Field; 2] {
+    let progress = task.progress.as_ref();
+    let since = text::duration(text::since(task.since, now));
+    [("runs for", Some(since)), ("progress", progress.map(process::progress_text))]
 }
 
 /// Reads a result that is kept.

@@ -9,7 +9,7 @@ use optimus_core::{
 };
 
 use super::{Finding, Level, schedules, waits::Waits};
-use crate::{failure::Failure, output::text, session::Session};
+use crate::{advice::advice, failure::Failure, output::text, session::Session};
 
 /// How many names are printed in a line.
 const NAMES_MAX: usize = 5;
@@ -134,8 +134,9 @@ impl Look {
             Finding::warning(
                 "late",
                 format!(
-                    "queue {queue}: the first ready task was submitted {age} ago; `optimus queue \
-                     show {queue}` says what it waits for"
+                    "queue {queue}: the first ready task was submitted {age} ago; {} says what it \
+                     waits for",
+                    advice("queue show", [queue])
                 ),
             )
         })

@@ -48,7 +48,7 @@ async fn a_paused_task_name_with_blocked_tasks_is_a_warning() {
     worker.await.unwrap();
     let found = warned(&stage, "5m", &["paused"]).remove(0);
     assert!(found.starts_with("task send of queue mail is paused by eve (a bug)"), "{found}");
-    assert!(found.contains("keeps 1 task waiting: `optimus limit resume mail 'task:"), "{found}");
+    assert!(found.contains("keeps 1 task waiting: `optimus limit resume mail task:"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

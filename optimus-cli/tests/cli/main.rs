@@ -2,6 +2,7 @@
 //! changes.
 
 mod acts;
+mod advice;
 mod alerts;
 mod deep;
 mod deep_busy;

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use optimus::{Client, Key, WorkerId, group};
 use optimus_core::{HeldPosts, RosterName, broker::Hold};
+use optimus_testkit::eventually;
 
-use crate::stage::{Stage, busy, send};
+use crate::stage::{SOON, Stage, busy, send};
 
 /// Runs commands and compares each output with the file of its name.
 fn compare(stage: &Stage, commands: &[(&str, &[&str])]) {
@@ -179,6 +180,13 @@ async fn a_worker_is_shown_with_what_it_runs() {
     );
     let worker = stage.inspector().workers("mail").await.unwrap()[0].id.to_string();
     compare(&stage, &[("worker_show", &["worker", "show", &worker])]);
+    let show = || stage.optimus(&["task", "show", &id.to_string()]).ended(0).out;
+    eventually("its process tells how far it is", SOON, async || show().contains("progress")).await;
+    let shown = show();
+    assert!(shown.contains("15 % second 61") && shown.contains("runs for"), "{shown}");
+    let shown = stage.optimus(&["task", "show", &id.to_string(), "--json"]).ended(0).json();
+    assert_eq!(shown[0]["progress"]["text"], "second 61");
+    assert!(shown[0]["running_since_ms"].is_number(), "{shown:?}");
     let asked = stage.optimus(&["task", "cancel", &id.to_string()]).ended(0);
     assert_eq!(asked.out, "0 cancelled · 1 asked to stop\n");
     running.abort();
