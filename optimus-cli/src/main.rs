@@ -16,6 +16,7 @@ mod doctor;
 mod exporter;
 mod failure;
 mod found;
+mod limit_setting;
 mod misspelt;
 mod operation;
 mod operation_text;

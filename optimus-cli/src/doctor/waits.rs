@@ -11,6 +11,7 @@ use optimus_core::{
 use super::Finding;
 use crate::{
     advice::{advice, retry},
+    limit_setting::LimitSettings,
     output::text,
     parse::gate_text,
 };
@@ -22,6 +23,7 @@ pub(crate) struct Waits<'a> {
     pub(crate) now: DateTime<Utc>,
     /// How long tasks may wait.
     pub(crate) late: Duration,
+    pub(crate) settings: &'a LimitSettings,
 }
 
 impl Waits<'_> {
@@ -93,9 +95,11 @@ impl Waits<'_> {
         }
         let (queue, gate, wait) = (self.queue, &limit.gate, text::duration(wait));
         let rate = limit.limit.rate_limit().map_or_else(String::new, |rate| format!(" of {rate}"));
+        let set = self.settings.of(queue, gate).filter(|_| limit.is_set);
+        let set = set.map_or_else(String::new, |set| format!(", set by {},", set.at(self.now)));
         let waiting = text::count(limit.waiting, "task");
         let text = format!(
-            "queue {queue}: the limit{rate} of {gate} lets no task start for {wait}, and keeps \
+            "queue {queue}: the limit{rate} of {gate}{set} lets no task start for {wait}, and keeps \
              {waiting} waiting; {} shows it, and `optimus limit set` changes it",
             advice("limit list", [queue])
         );

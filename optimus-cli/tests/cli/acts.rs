@@ -123,6 +123,11 @@ async fn limits_lanes_and_schedules_are_changed() {
     let rows = stage.optimus(&["limit", "list", "mail", "--json"]).ended(0).json();
     let stripe = rows.iter().find(|row| row["gate"] == "limit:stripe").unwrap();
     assert_eq!((stripe["max_working"].as_u64(), stripe["is_set"].as_bool()), (Some(2), Some(true)));
+    assert_eq!(stripe["set"]["by"], "ann");
+    let again = ["--rate", "6/m", "--operator", "eve", "--reason", "bank asked"];
+    stage.optimus(&[&line[..4], &again].concat()).ended(0);
+    let listed = stage.optimus(&["limit", "list", "mail"]).ended(0).out;
+    assert!(listed.contains("eve (bank asked) ") && !listed.contains("ann"), "{listed}");
     let removed = stage.optimus(&["limit", "remove", "mail", "limit:stripe"]).ended(0);
     assert!(removed.out.contains("limit stripe of queue mail is removed"), "{removed:?}");
     stage.optimus(&["limit", "set", "mail", "limit:stripe"]).ended(2);
