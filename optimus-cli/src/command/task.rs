@@ -94,7 +94,7 @@ pub(crate) struct Ids {
 #[derive(Debug, Args)]
 pub(crate) struct CancelWhich {
     /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
-    #[arg(required_unless_present = "states", conflicts_with = "states", value_name = "ID")]
+    #[arg(conflicts_with = "states", value_name = "ID")]
     ids: Vec<String>,
     /// Without ids: the state of the tasks; may be repeated.
     #[arg(long = "state", value_name = "STATE")]
@@ -199,6 +199,12 @@ async fn cancel(session: &Session<'_>, which: CancelWhich) -> Result<Exit, Failu
         let filter = filter.of(&queues, &states)?;
         let question = |count: &str| format!("Cancel {count}?");
         return operation::change(session, OperationAct::Cancel, filter, expect, question).await;
+    }
+    if ids.is_empty() && filter.is_all() {
+        return Err(Failure::usage(
+            "name tasks by their ids, or all tasks in a state, such as `optimus task cancel \
+             --state ready --queue mail`",
+        ));
     }
     if !filter.is_all() {
         return Err(Failure::usage("a filter needs --state; ids name the tasks themselves"));

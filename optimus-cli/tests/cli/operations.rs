@@ -100,6 +100,8 @@ async fn what_an_operation_has_cancelled_goes_back() {
     }
     assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
     stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
+    let refused = stage.optimus(&["task", "cancel"]).ended(2).err;
+    assert!(refused.contains("ids") && refused.contains("--state ready"), "{refused}");
     stage.optimus(&["task", "cancel", "--queue", "mail"]).ended(2);
 }
 
