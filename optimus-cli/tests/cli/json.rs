@@ -151,7 +151,7 @@ fn commands(tasks: &Filled, [worker, group, running]: [&str; 3]) -> Vec<String> 
         op show OP|op follow OP|COUNT|op show OP|op confirm OP|COUNT|op cancel OP|group cancel {group}
         flow cancel {blocked}|lane pause mail user-7|lane list mail|lane resume mail user-7
         lane cancel mail user-7|history stop mail|history remove mail
-        queue clear mail --state ready|queue forget none|task explain {retry}"
+        queue clear mail --state ready|namespace list|queue forget none|task explain {retry}"
     );
     lines.split(['|', '\n']).map(|line| line.trim().to_owned()).collect()
 }
