@@ -7,9 +7,10 @@ use crate::{
         audit::AuditCommand, completions::Completions, console::ConsoleArguments,
         dead::DeadCommand, dev::Dev, dispenser::DispenserCommand, doctor::Doctor,
         exporter::Exporter, flow::FlowCommand, group::GroupCommand, history::HistoryCommand,
-        lane::LaneCommand, limit::LimitCommand, man::Man, op::OpCommand, process::ProcessCommand,
-        queue::QueueCommand, schedule::ScheduleCommand, search::Search, shard::ShardCommand,
-        stats::StatsArguments, task::TaskCommand, top::Top, worker::WorkerCommand,
+        lane::LaneCommand, limit::LimitCommand, man::Man, namespace::NamespaceCommand,
+        op::OpCommand, process::ProcessCommand, queue::QueueCommand, schedule::ScheduleCommand,
+        search::Search, shard::ShardCommand, stats::StatsArguments, task::TaskCommand, top::Top,
+        worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -111,6 +112,9 @@ pub(crate) enum Command {
     /// What operators have done: who, when, what and why.
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Namespaces: which ones a Redis holds.
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
     Search(Search),
     Top(Top),
     Doctor(Doctor),

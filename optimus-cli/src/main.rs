@@ -6,6 +6,7 @@
 //! what a text of a task could do to it.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod advice;
 mod arguments;
 mod audited;
 mod bulk;
@@ -15,12 +16,15 @@ mod doctor;
 mod exporter;
 mod failure;
 mod found;
+mod limit_setting;
 mod misspelt;
 mod operation;
+mod operation_text;
 mod operator;
 mod output;
 mod page;
 mod parse;
+mod pause;
 mod private_redis;
 #[cfg(test)]
 mod reference;

@@ -12,6 +12,7 @@ use optimus_core::{
 use crate::{
     consent::expect,
     failure::{Exit, Failure, exit_of},
+    operation_text,
     output::{Out, clean, text},
     session::Session,
     tally::Tally,
@@ -82,7 +83,7 @@ pub(crate) async fn confirm(
     if until < session.now().await? {
         return Err(OperationError::Late { id }.into());
     }
-    session.out.hint(&clean::line(&operation.text()));
+    session.out.hint(&clean::line(&operation_text::what(&operation)));
     agree(session, &operation, expected, |count| format!("Confirm it for {count}?"))?;
     begin(session, &operation).await
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use optimus_core::{Gate, Rate};
 
 /// Reads a time such as `90s`, `15m`, `2h`, `7d`.
@@ -19,6 +20,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(problem()),
     };
     number.checked_mul(ms).map(Duration::from_millis).ok_or_else(problem)
+}
+
+/// Reads an instant such as `2026-10-03T09:00:00Z`.
+pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an instant; write 2026-10-03T09:00:00Z, or 2026-10-03T11:00:00+02:00; \
+             `--in 5m` is a time from now"
+        )
+    })
 }
 
 /// Reads a size such as `500kB`, `64MB`, `1GB`.
@@ -110,6 +121,10 @@ mod tests {
         assert_eq!((size("64MB"), size("5 kb")), (Ok(64_000_000), Ok(5_000)));
         for wrong in ["", "64", "MB", "5XB", "-5MB", "99999999999GB"] {
             assert!(size(wrong).unwrap_err().contains("64MB"), "{wrong}");
+        }
+        assert_eq!(instant("2026-10-03T11:00:00+02:00"), instant("2026-10-03T09:00:00Z"));
+        for wrong in ["", "yesterday", "2026-10-03", "5m"] {
+            assert!(instant(wrong).unwrap_err().contains("09:00:00Z"), "{wrong}");
         }
         assert_eq!(rate("100/s").unwrap(), Rate::per_second(100));
         assert_eq!(rate("5/h").unwrap(), Rate::per_hour(5));

@@ -21,6 +21,8 @@ pub(crate) const REQUESTS_MAX: usize = 16;
 pub(crate) struct Session<'a> {
     pub(crate) client: Client,
     pub(crate) out: &'a Out,
+    /// The options that all commands share.
+    global: &'a Global,
     pub(crate) consent: Consent,
     /// Who pauses or changes something.
     pub(crate) by: String,
@@ -32,22 +34,28 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Connects to the store that the options or the environment name.
-    pub(crate) async fn open(global: &Global, out: &'a Out) -> Result<Self, Failure> {
+    pub(crate) async fn open(global: &'a Global, out: &'a Out) -> Result<Self, Failure> {
         for name in environment::unknown(environment::names()) {
             // It is for the tests of Optimus and for `dev`.
             if name != crate::private_redis::SERVER_VAR {
                 out.warn(&environment::without_effect(&name));
             }
         }
-        let client = connect(global).await?;
+        let namespace = global.namespace.clone().or_else(|| set(environment::NAMESPACE));
+        let client = connect(global, namespace.as_deref()).await?;
         let reason = global.reason.clone().unwrap_or_default();
         let by = operator::name(global.operator.as_deref());
         let (consent, has_left_out) = (Consent::of(global), Cell::new(false));
-        Ok(Self { client, out, consent, by, reason, has_left_out })
+        Ok(Self { client, out, global, consent, by, reason, has_left_out })
     }
 
     pub(crate) fn inspector(&self) -> Inspector {
         self.client.inspector()
+    }
+
+    /// Connects to another namespace of the same store.
+    pub(crate) async fn elsewhere(&self, namespace: &str) -> Result<Client, Failure> {
+        connect(self.global, Some(namespace)).await
     }
 
     /// Returns the time of Redis.
@@ -161,8 +169,12 @@ pub(crate) fn unreadable(queue: &QueueName, problem: &Error) -> String {
     format!("queue {queue} can't be read: {problem}")
 }
 
-async fn connect(global: &Global) -> Result<Client, Failure> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// Connects to the store that the options or the environment name.
+async fn connect(global: &Global, namespace: Option<&str>) -> Result<Client, Failure> {
     environment::check_text(|name| std::env::var_os(name))?;
     let url = match &global.url {
         Some(url) => url.trim().to_owned(),
@@ -176,7 +188,6 @@ async fn connect(global: &Global) -> Result<Client, Failure> {
         ));
     }
     let mut builder = Client::builder(&url);
-    let namespace = global.namespace.clone().or_else(|| set(environment::NAMESPACE));
     if let Some(namespace) = namespace {
         builder = builder.namespace(namespace.trim());
     }

@@ -1,7 +1,11 @@
 //! The environment variables that clients and workers read, and those that have no effect. This
 //! module is for the other Optimus crates and is not public API.
 
-use std::ffi::OsString;
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    sync::{Mutex, PoisonError},
+};
 
 use crate::error::Error;
 
@@ -17,6 +21,8 @@ pub const METRICS: &str = "OPTIMUS_METRICS";
 /// Every variable that clients or workers read.
 const KNOWN: [&str; 8] =
     [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH, METRICS];
+/// The warnings that this process has logged.
+static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// The beginning of the names of all variables of Optimus.
 const PREFIX: &str = "OPTIMUS_";
 
@@ -61,6 +67,12 @@ pub fn without_effect(name: &str) -> String {
         Some(meant) => format!("{name} has no effect: did you mean {meant}?"),
         None => format!("{name} has no effect: Optimus only reads {}", KNOWN.join(", ")),
     }
+}
+
+/// Returns whether this process has not logged the warning before. A client and a worker of one
+/// program both read the environment.
+pub fn is_new(warning: &str) -> bool {
+    WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.to_owned())
 }
 
 /// Returns the names of all variables of the process.
@@ -111,6 +123,12 @@ mod tests {
         let problem = check_text(value).unwrap_err();
         assert!(problem.is_invalid() && problem.to_string().contains(URL), "{problem}");
         assert!(check_text(|_| Some("text".into())).is_ok() && check_text(|_| None).is_ok());
+    }
+
+    #[test]
+    fn a_warning_is_new_once_in_a_process() {
+        let [first, second, other] = ["X_A is unknown", "X_A is unknown", "X_B"].map(is_new);
+        assert!(first && !second && other);
     }
 
     #[test]

@@ -112,12 +112,12 @@ impl Serialize for FingerprintRow {
         fields.serialize_field("fingerprint", &self.fingerprint)?;
         fields.serialize_field("reason", &self.reason)?;
         fields.serialize_field("dead", &self.dead)?;
-        fields.serialize_field("first", &self.first)?;
-        fields.serialize_field("last", &self.last)?;
+        fields.serialize_field("first_ms", &self.first.timestamp_millis())?;
+        fields.serialize_field("last_ms", &self.last.timestamp_millis())?;
         fields.serialize_field("sample", &self.sample.to_string())?;
         fields.serialize_field("task", &self.task)?;
         fields.serialize_field("outline", &self.outline())?;
-        fields.serialize_field("error", &self.error)?;
+        fields.serialize_field("error", &self.error.as_ref().map(AttemptError::to_json))?;
         fields.end()
     }
 }

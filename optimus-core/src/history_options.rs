@@ -109,7 +109,9 @@ impl HistoryOptions {
         (self.days, self.bytes, tasks)
     }
 
-    fn read(stored: &str) -> Option<Self> {
+    /// Reads what a script returns.
+    #[doc(hidden)]
+    pub fn read(stored: &str) -> Option<Self> {
         let mut words = stored.split(' ');
         let (days, bytes, tasks) = (words.next()?, words.next()?, words.next()?);
         let names = tasks.strip_prefix(',').unwrap_or_default().split_terminator(',');

@@ -258,6 +258,7 @@ impl Serialize for Operation {
             .iter()
             .map(|(task, count)| json!({ "task": task, "count": count }))
             .collect();
+        let samples: Vec<Value> = self.samples.iter().map(OperationSample::to_json).collect();
         let mut fields = serializer.serialize_struct("Operation", 23)?;
         fields.serialize_field("id", &self.id)?;
         fields.serialize_field("act", &self.act)?;
@@ -277,7 +278,7 @@ impl Serialize for Operation {
         fields.serialize_field("updated_ms", &ms_of(self.updated))?;
         let confirm_until_ms = self.confirm_until().map(ms_of);
         fields.serialize_field("confirm_until_ms", &confirm_until_ms)?;
-        fields.serialize_field("samples", &self.samples)?;
+        fields.serialize_field("samples", &samples)?;
         fields.serialize_field("by_task", &by_task)?;
         fields.serialize_field("problems", &self.problems)?;
         fields.serialize_field("failure", &self.failure)?;

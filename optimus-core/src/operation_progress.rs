@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     broker::Saved,
@@ -101,6 +102,23 @@ pub struct OperationSample {
     pub headers: BTreeMap<String, String>,
     /// The last error, with up to 200 characters of the message.
     pub error: Option<AttemptError>,
+}
+
+impl OperationSample {
+    /// Returns the task as JSON for operators.
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { id, task, state, created, at, attempt, headers, error } = self;
+        json!({
+            "id": id,
+            "task": task,
+            "state": state,
+            "created_ms": created.map(|at| at.timestamp_millis()),
+            "at_ms": at.map(|at| at.timestamp_millis()),
+            "attempt": attempt,
+            "headers": headers,
+            "error": error.as_ref().map(AttemptError::to_json),
+        })
+    }
 }
 
 /// A task that an [`Operation`] could not change.

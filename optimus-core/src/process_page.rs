@@ -43,6 +43,7 @@ pub struct ProcessDetails {
     pub id: WorkerId,
     /// When it was last heard from, by Redis' clock: at most 5 s ago if it runs something, at most
     /// 4 min ago if it is idle. It is listed for 60 s after it, 10 min if it was idle.
+    #[serde(rename = "seen_ms", with = "chrono::serde::ts_milliseconds")]
     pub seen: DateTime<Utc>,
     /// Whether its lease is over: it has ended without a word, or does not reach Redis. Its tasks
     /// run again elsewhere. If it is only idle, its lease goes on.

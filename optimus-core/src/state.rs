@@ -205,6 +205,22 @@ pub struct AttemptError {
     pub fingerprint: Option<Fingerprint>,
 }
 
+impl AttemptError {
+    /// Returns the error as JSON for operators. The stored form has a shorter name for the
+    /// fingerprint.
+    #[doc(hidden)]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "reason": self.reason,
+            "message": self.message,
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "at_ms": self.at.timestamp_millis(),
+            "fingerprint": self.fingerprint,
+        })
+    }
+}
+
 /// An [`AttemptError`] as it is stored: scripts store no message for a loss, and none for a task
 /// whose prerequisite has not succeeded.
 #[derive(Deserialize)]

@@ -21,6 +21,7 @@ pub struct TaskLog {
 #[non_exhaustive]
 pub struct LogLine {
     /// When it was said, by Redis' clock at the claim and the clock of the worker since then.
+    #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds")]
     pub at: DateTime<Utc>,
     /// The number of the attempt.
     pub attempt: u32,

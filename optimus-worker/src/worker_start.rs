@@ -11,7 +11,7 @@ use optimus_core::{
     Data, Error, Layers, LogDesk, OwnClient, RosterName, Service, Sharded, Source, TaskLimit,
     WorkerDescription, WorkerId,
     broker::{Broker, BrokerError, Endpoint},
-    log_event, platform,
+    environment, log_event, platform,
 };
 use tokio::{runtime::Handle, time::Instant};
 
@@ -131,7 +131,7 @@ fn log_start(broker: &Broker, config: &Config, registry: &Registry, worker: &Wor
     if serves_none(config, registry) {
         log_event!(broker.log(), WARN, "{SERVES_NONE}");
     }
-    for text in config.without_effect.clone() {
+    for text in config.without_effect.clone().into_iter().filter(|text| environment::is_new(text)) {
         log_event!(broker.log(), WARN, "{text}");
     }
 }

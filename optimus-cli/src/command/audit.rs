@@ -33,6 +33,7 @@ pub(crate) enum AuditCommand {
 #[derive(Debug, Serialize)]
 struct ActRow {
     id: String,
+    #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds")]
     at: DateTime<Utc>,
     who: String,
     act: String,

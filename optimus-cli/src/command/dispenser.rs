@@ -142,6 +142,7 @@ impl Row for OpenItem {
 struct AssignedItem {
     id: String,
     assignee: String,
+    #[serde(rename = "until_ms", with = "chrono::serde::ts_milliseconds")]
     until: DateTime<Utc>,
 }
 
@@ -162,6 +163,7 @@ impl Row for AssignedItem {
 struct HolderRow {
     assignee: String,
     items: u64,
+    #[serde(rename = "until_ms", with = "chrono::serde::ts_milliseconds")]
     until: DateTime<Utc>,
 }
 

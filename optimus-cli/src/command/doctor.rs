@@ -39,7 +39,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     deep: bool,
     /// A queue whose keys `--deep` checks; may be repeated [default: all, and what is shared].
-    #[arg(long = "queue", value_name = "QUEUE", requires = "deep")]
+    #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true, requires = "deep")]
     queues: Vec<QueueName>,
 }
 

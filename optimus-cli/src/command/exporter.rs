@@ -36,7 +36,7 @@ pub(crate) struct Exporter {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
     target: Duration,
     /// The queues; may be repeated [default: all].
-    #[arg(long = "queue", value_name = "QUEUE")]
+    #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true)]
     queues: Vec<QueueName>,
     /// The most queues to show. Of more, those that are first by name are shown.
     #[arg(long, value_name = "N", default_value_t = 2_000)]

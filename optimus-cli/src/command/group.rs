@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
+    advice,
     failure::{Exit, Failure},
     output::{
         Row,
@@ -45,7 +46,9 @@ pub(crate) enum GroupCommand {
 #[derive(Debug, Serialize)]
 struct GroupRow {
     id: String,
+    #[serde(rename = "created_ms", with = "chrono::serde::ts_milliseconds_option")]
     created: Option<DateTime<Utc>>,
+    #[serde(rename = "kept_until_ms", with = "chrono::serde::ts_milliseconds")]
     kept_until: DateTime<Utc>,
     total: u32,
     done: u32,
@@ -156,10 +159,11 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let id = session.task_id(id).await?;
     let progress = session.client.group::<()>(id.clone()).progress().await?;
     let (waits, now) = (session.inspector().explain(&id).await?, session.now().await?);
+    let ways = advice::ways_on(&id, &waits);
     let queues: Vec<&str> = progress.queues.iter().map(QueueName::as_str).collect();
     let object = json!({
         "id": id,
-        "created": id.created(),
+        "created_ms": id.created().map(|at| at.timestamp_millis()),
         "total": progress.total,
         "done": progress.done,
         "failed": progress.failed,
@@ -169,6 +173,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         "ended": progress.ended,
         "queues": queues,
         "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "advice": ways,
     });
     let fields = [
         ("group", Some(id.to_string())),
@@ -177,6 +182,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("members", Some(progress.to_string())),
         ("queues", Some(queues.join(", "))),
         ("waits for", progress.ended.is_none().then(|| waits.to_string())),
+        ("go on", Some(ways.join("\n")).filter(|ways| !ways.is_empty())),
     ];
     session.out.fields(&object, &fields)?;
     Ok(Exit::Done)

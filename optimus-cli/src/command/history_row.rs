@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use optimus_core::{HistoryRow, TaskState};
+use optimus_core::{AttemptError, HistoryRow, Reason, TaskState};
 use serde::Serialize;
 
-use super::task_row::tone;
+use super::task_row::{self, tone};
 use crate::output::{
     Row,
     table::{Cell, Column},
@@ -19,17 +19,18 @@ pub(crate) struct HistoryRecordRow {
     id: String,
     task: String,
     state: TaskState,
+    #[serde(rename = "ended_ms", with = "chrono::serde::ts_milliseconds")]
     ended: DateTime<Utc>,
     attempt: u32,
     took_ms: u64,
     worker: Option<String>,
-    reason: Option<&'static str>,
-    error: Option<String>,
+    /// Why it died.
+    #[serde(serialize_with = "task_row::error")]
+    error: Option<AttemptError>,
 }
 
 impl HistoryRecordRow {
     pub(crate) fn of(row: &HistoryRow) -> Self {
-        let error = row.error.as_ref();
         Self {
             id: row.id.to_string(),
             task: row.task.clone(),
@@ -38,16 +39,16 @@ impl HistoryRecordRow {
             attempt: row.attempt,
             took_ms: u64::try_from(row.took.as_millis()).unwrap_or(u64::MAX),
             worker: row.worker.as_ref().map(ToString::to_string),
-            reason: error.map(|error| error.reason.as_str()),
-            error: error.map(|error| error.message.clone()),
+            error: row.error.clone(),
         }
     }
 
     /// Says why it died.
     fn note(&self) -> String {
-        let reason = self.reason.unwrap_or_default().replace('_', " ");
-        match self.error.as_deref().and_then(|error| error.lines().next()) {
-            Some(first) if self.reason == Some("failed") => first.to_owned(),
+        let Some(error) = &self.error else { return String::new() };
+        let reason = error.reason.as_str().replace('_', " ");
+        match error.message.lines().next() {
+            Some(first) if error.reason == Reason::Failed => first.to_owned(),
             Some(first) => format!("{reason}: {first}"),
             None => reason,
         }

@@ -16,6 +16,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    pause::Pause,
     session::Session,
 };
 
@@ -51,10 +52,12 @@ pub(crate) enum LaneCommand {
 struct LaneRow {
     lane: String,
     waiting: u64,
+    #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds")]
     since: DateTime<Utc>,
     width_set: Option<u16>,
     holders: Vec<TaskId>,
-    paused: Option<String>,
+    paused: bool,
+    pause: Option<Pause>,
 }
 
 impl Row for LaneRow {
@@ -69,13 +72,14 @@ impl Row for LaneRow {
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
         let holders: Vec<String> = self.holders.iter().map(|id| id.uuid().to_string()).collect();
+        let paused = self.pause.as_ref().map(|pause| pause.at(now));
         vec![
             Cell::new(&self.lane),
             Cell::number(self.waiting),
             Cell::new(text::relative(self.since, now)),
             Cell::or_dash(self.width_set.map(|width| width.to_string())),
             Cell::new(holders.join(", ")),
-            Cell::new(self.paused.as_deref().unwrap_or_default()).tone(Tone::Warning),
+            Cell::new(paused.unwrap_or_default()).tone(Tone::Warning),
         ]
     }
 }
@@ -107,7 +111,8 @@ async fn list(session: &Session<'_>, queue: &QueueName, limit: usize) -> Result<
         since: lane.since,
         width_set: lane.width_set.map(std::num::NonZeroU16::get),
         holders: lane.holders,
-        paused: lane.shut.as_ref().map(ToString::to_string),
+        paused: lane.shut.is_some(),
+        pause: lane.shut.as_ref().map(Pause::of),
     };
     let rows: Vec<LaneRow> = lanes.into_iter().map(row).collect();
     session.known_if_empty(&rows, slice::from_ref(queue)).await?;

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::{
     failure::{Exit, Failure},
+    limit_setting::{self, LimitSetting, LimitSettings, target},
     output::{
         Row,
         paint::Tone,
@@ -15,6 +16,7 @@ use crate::{
         text,
     },
     parse::{self, gate_text},
+    pause::Pause,
     session::Session,
 };
 
@@ -73,11 +75,16 @@ struct LimitRow {
     burst: Option<u32>,
     max_working: Option<u32>,
     is_set: bool,
+    /// Who has set it, if the audit still has it.
+    set: Option<LimitSetting>,
     working: u64,
     waiting: u64,
-    tokens: Option<u64>,
+    /// How many may start now.
+    may_start: Option<u64>,
+    #[serde(rename = "next_ms", with = "chrono::serde::ts_milliseconds_option")]
     next: Option<DateTime<Utc>>,
-    paused: Option<String>,
+    paused: bool,
+    pause: Option<Pause>,
 }
 
 impl Row for LimitRow {
@@ -95,6 +102,7 @@ impl Row for LimitRow {
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
         let next = self.next.filter(|_| self.waiting > 0);
         let next = next.map(|next| format!("the next starts {}", text::relative(next, now)));
+        let paused = self.pause.as_ref().map(|pause| pause.at(now));
         let working = match self.max_working {
             Some(max) => format!("{}/{max}", self.working),
             None => "-".to_owned(),
@@ -106,12 +114,13 @@ impl Row for LimitRow {
             Cell::or_dash(self.burst.map(|burst| burst.to_string())),
             Cell::new(working),
             Cell::number(self.waiting),
-            Cell::new(match (self.is_set, &self.rate, self.max_working) {
-                (true, ..) => "operator",
-                (false, None, None) => "-",
-                _ => "code",
+            Cell::new(match (&self.set, self.is_set, &self.rate, self.max_working) {
+                (Some(set), ..) => set.at(now),
+                (None, true, ..) => "operator".to_owned(),
+                (None, false, None, None) => "-".to_owned(),
+                _ => "code".to_owned(),
             }),
-            Cell::new(self.paused.clone().or(next).unwrap_or_default()).tone(Tone::Warning),
+            Cell::new(paused.or(next).unwrap_or_default()).tone(Tone::Warning),
         ]
     }
 }
@@ -125,11 +134,13 @@ fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
         burst: rate.map(|_| found.limit.burst_limit()),
         max_working: found.limit.max_working_limit(),
         is_set: found.is_set,
+        set: None,
         working: found.working,
         waiting: found.waiting,
-        tokens: found.tokens,
+        may_start: found.tokens,
         next: found.next,
-        paused: found.shut.as_ref().map(ToString::to_string),
+        paused: found.shut.is_some(),
+        pause: found.shut.as_ref().map(Pause::of),
     }
 }
 
@@ -143,7 +154,8 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = max_working.into_iter().fold(limit, Limit::max_working);
             let shown = limit_text(&limit);
             let handle = session.client.gate(&queue, gate.clone());
-            let answer = act(session, "limit.set", (&queue, &gate), handle.set(limit)).await?;
+            let answer =
+                act(session, limit_setting::SET, (&queue, &gate), handle.set(limit)).await?;
             changed(session, (&queue, &gate), &Done::Set(shown), answer)
         }
         LimitCommand::Remove { queue, gate } => {
@@ -160,9 +172,19 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
     let (now, queues) = (session.now().await?, session.queues(named).await?);
     let read = async |inspector: optimus_core::Inspector, queue: QueueName| {
         let limits = inspector.limits(&queue, PAGE_MAX).await?;
-        Ok(limits.iter().map(|found| row(&queue, found)).collect::<Vec<_>>())
+        let rows = limits.into_iter().map(|found| (row(&queue, &found), found.gate));
+        Ok(rows.collect::<Vec<_>>())
     };
-    let rows = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
+    let seen = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
+    let settings = match seen.iter().any(|(row, _)| row.is_set) {
+        true => LimitSettings::read(session).await?,
+        false => LimitSettings::default(),
+    };
+    let with_setting = |(mut row, gate): (LimitRow, Gate)| {
+        row.set = settings.of(&row.queue, &gate).filter(|_| row.is_set).cloned();
+        row
+    };
+    let rows: Vec<LimitRow> = seen.into_iter().map(with_setting).collect();
     session.known_if_empty(&rows, named).await?;
     session.out.rows(&rows, now, "There is no limit and no pause.")?;
     Ok(Exit::Done)
@@ -228,7 +250,7 @@ async fn act(
     (queue, gate): (&QueueName, &Gate),
     doing: impl Future<Output = Result<GateAnswer, optimus_core::Error>>,
 ) -> Result<GateAnswer, Failure> {
-    session.audited(verb, format_args!("{queue} {}", gate_text(gate)), doing).await
+    session.audited(verb, target(queue, gate), doing).await
 }
 
 fn changed(

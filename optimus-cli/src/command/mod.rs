@@ -16,6 +16,7 @@ mod history_row;
 pub(crate) mod lane;
 pub(crate) mod limit;
 pub(crate) mod man;
+pub(crate) mod namespace;
 pub(crate) mod op;
 pub(crate) mod process;
 pub(crate) mod queue;
@@ -77,6 +78,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Group(command) => group::run(command, session).await,
         Command::Flow(command) => flow::run(command, session).await,
         Command::Audit(command) => audit::run(command, session).await,
+        Command::Namespace(command) => namespace::run(command, session).await,
         Command::Search(command) => search::run(command, session).await,
         Command::Doctor(command) => doctor::run(&command, session).await,
         Command::Exporter(command) => exporter::run(command, session).await,

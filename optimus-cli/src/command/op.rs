@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     failure::{Exit, Failure},
-    operation,
+    operation, operation_text,
     output::{
         Row,
         paint::Tone,
@@ -59,6 +59,7 @@ impl Row for OpRow {
         Column::text("ID"),
         Column::text("STATE"),
         Column::text("ACT"),
+        Column::text("TASKS"),
         Column::number("MATCHED"),
         Column::number("DONE"),
         Column::number("REFUSED"),
@@ -66,6 +67,7 @@ impl Row for OpRow {
         Column::number("LEFT"),
         Column::text("WHO"),
         Column::number("SINCE"),
+        Column::text("WHY"),
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
@@ -78,7 +80,8 @@ impl Row for OpRow {
                 OperationState::Running => state.tone(Tone::Warning),
                 _ => state,
             },
-            Cell::new(word(operation.act)),
+            Cell::new(operation_text::word(operation.act)),
+            Cell::new(operation_text::tasks(operation)),
             Cell::number(operation.matched),
             Cell::number(operation.done + operation.asked_to_stop),
             Cell::number(operation.refused),
@@ -86,16 +89,8 @@ impl Row for OpRow {
             Cell::number(operation.left()),
             Cell::new(&operation.who),
             Cell::new(text::relative(operation.created, now)),
+            Cell::new(&operation.reason),
         ]
-    }
-}
-
-fn word(act: OperationAct) -> &'static str {
-    match act {
-        OperationAct::Requeue => "requeue",
-        OperationAct::Cancel => "cancel",
-        OperationAct::Delete => "delete",
-        _ => "run-now",
     }
 }
 
@@ -169,7 +164,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         &operation,
         &[
             ("operation", some(&operation.id)),
-            ("what", some(&operation.text())),
+            ("what", some(&operation_text::what(&operation))),
             ("by", some(&operation.who)),
             ("why", some(&operation.reason)),
             ("added", Some(text::instant(operation.created, now))),

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{PAGE_MAX, ProcessAnswer, ProcessDetails, RunningTask, TaskProgress, WorkerId};
+use optimus_core::{
+    PAGE_MAX, ProcessAnswer, ProcessDetails, RunningTask, TaskId, TaskProgress, WorkerId,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -202,8 +204,24 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
 fn line(task: &RunningTask, now: DateTime<Utc>) -> String {
     let time = text::duration(text::since(task.since, now));
     let mut line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
-    if let Some(TaskProgress { part, text, .. }) = &task.progress {
-        line.push_str(format!("  {} {text}", percent(*part)).trim_end());
+    if let Some(progress) = &task.progress {
+        line.push_str("  ");
+        line.push_str(&progress_text(progress));
     }
     line
+}
+
+/// Returns how far a task has come, as its handler says.
+pub(crate) fn progress_text(progress: &TaskProgress) -> String {
+    format!("{} {}", percent(progress.part), progress.text).trim_end().to_owned()
+}
+
+/// Returns what a process says of a task that it runs; `None` if no process says something of it.
+pub(crate) async fn running(
+    session: &Session<'_>,
+    id: &TaskId,
+) -> Result<Option<RunningTask>, Failure> {
+    let (id, rows) = (id.to_string(), processes(session).await?);
+    let mut running = rows.into_iter().flat_map(|process| process.doing.running);
+    Ok(running.find(|task| task.id == id))
 }

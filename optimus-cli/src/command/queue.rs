@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::queue_show;
 use crate::{
+    advice::advice,
     failure::{Exit, Failure},
     operation,
     output::{
@@ -236,8 +237,9 @@ fn still_used(queue: &QueueName) -> Failure {
         Exit::Refused,
         format!(
             "queue {queue} is still used: it has tasks, workers, schedules, groups, limits or a \
-             pause, or a client has submitted to it lately. `optimus queue show {queue}` says \
-             more. A queue that nobody uses for a day is forgotten by itself."
+             pause, or a client has submitted to it lately. {} says \
+             more. A queue that nobody uses for a day is forgotten by itself.",
+            advice("queue show", [queue])
         ),
     )
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::{
     failure::{Exit, Failure},
     output::text,
+    pause::Pause,
     session::Session,
 };
 
@@ -57,8 +58,7 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         "workers": workers.len(),
         "slots": slots,
         "paused": counts.paused,
-        "paused_by": shut.as_ref().map(|shut| &shut.by),
-        "paused_because": shut.as_ref().map(|shut| &shut.why),
+        "pause": shut.as_ref().map(Pause::of),
         "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     let number = |count: u64| Some(text::number(count));

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use optimus_core::{PAGE_MAX, QueueName, ScheduleDetails};
+use serde::Serialize;
 use serde_json::json;
 
 use super::schedule_row::{ScheduleRow, TickRow};
@@ -137,6 +138,15 @@ async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
+/// A schedule with its next instants.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    row: ScheduleRow,
+    #[serde(rename = "instants_ms")]
+    instants: Vec<i64>,
+}
+
 async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let found = get(session, name).await?;
     let (now, ticks) = (session.now().await?, session.client.schedules().history(name).await?);
@@ -147,7 +157,7 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
         found.next_instants(shown).iter().map(|at| (at.to_rfc3339(), at.to_utc())).collect();
     let next_text = next.iter().map(|(text, at)| format!("{text} ({})", text::relative(*at, now)));
     let next_text = next_text.collect::<Vec<_>>().join("\n");
-    let next: Vec<&String> = next.iter().map(|(text, _)| text).collect();
+    let next: Vec<i64> = next.iter().map(|(_, at)| at.timestamp_millis()).collect();
     let last = ticks.iter().take(SHOWN).map(|tick| TickRow::of(tick).sentence(now));
     let record = found.record.as_ref();
     let task = record.map_or_else(ToString::to_string, |record| record.task.clone());
@@ -181,6 +191,6 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
         ("next", Some(next_text).filter(|text| !text.is_empty())),
         ("last", Some(last.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())),
     ];
-    session.out.fields(&json!({ "schedule": row, "next": next }), &fields)?;
+    session.out.fields(&Shown { row, instants: next }, &fields)?;
     Ok(Exit::Done)
 }

@@ -4,29 +4,33 @@ use chrono::{DateTime, Utc};
 use optimus_core::{ScheduleDetails, ScheduleTick, TaskId, TickOutcome};
 use serde::Serialize;
 
-use crate::output::{
-    Row,
-    paint::Tone,
-    table::{Cell, Column},
-    text,
+use crate::{
+    output::{
+        Row,
+        paint::Tone,
+        table::{Cell, Column},
+        text,
+    },
+    pause::Pause,
 };
 
 /// A schedule in a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct ScheduleRow {
+    #[serde(rename = "schedule")]
     name: String,
     queue: String,
     task: Option<String>,
     pace: String,
     pub(crate) missed: String,
     pub(crate) overlap: String,
+    #[serde(rename = "next_ms", with = "chrono::serde::ts_milliseconds_option")]
     next: Option<DateTime<Utc>>,
+    #[serde(rename = "last_ms", with = "chrono::serde::ts_milliseconds_option")]
     last: Option<DateTime<Utc>>,
     last_id: Option<TaskId>,
-    paused_since: Option<DateTime<Utc>>,
-    paused_by: Option<String>,
-    /// Why it is paused.
-    paused_why: Option<String>,
+    paused: bool,
+    pause: Option<Pause>,
     is_overdue: bool,
     is_orphaned: bool,
     release: Option<String>,
@@ -46,9 +50,8 @@ impl ScheduleRow {
             next: found.next,
             last: found.last,
             last_id: found.last_id.clone(),
-            paused_since: found.paused.as_ref().map(|(since, _)| *since),
-            paused_by: found.paused.as_ref().map(|(_, by)| by.clone()),
-            paused_why: Some(found.paused_why.clone()).filter(|why| !why.is_empty()),
+            paused: found.paused.is_some(),
+            pause: Pause::of_schedule(found),
             is_overdue: found.is_overdue(),
             is_orphaned: found.is_orphaned(),
             release: found.release.clone(),
@@ -68,10 +71,8 @@ impl Row for ScheduleRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let why = self.paused_why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        let note = match (&self.paused_by, self.is_orphaned) {
-            (Some(by), _) if by.is_empty() => format!("paused{why}"),
-            (Some(by), _) => format!("paused by {by}{why}"),
+        let note = match (&self.pause, self.is_orphaned) {
+            (Some(pause), _) => pause.at(now),
             (None, true) => "overdue: no worker ticks it".to_owned(),
             (None, false) if self.is_overdue => "overdue".to_owned(),
             (None, false) => String::new(),
@@ -93,7 +94,9 @@ impl Row for ScheduleRow {
 /// An instant of a schedule.
 #[derive(Debug, Serialize)]
 pub(crate) struct TickRow {
+    #[serde(rename = "instant_ms", with = "chrono::serde::ts_milliseconds")]
     instant: DateTime<Utc>,
+    #[serde(rename = "noticed_ms", with = "chrono::serde::ts_milliseconds")]
     noticed: DateTime<Utc>,
     missed_before: u32,
     by_hand: bool,

@@ -15,6 +15,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    pause::Pause,
     session::{REQUESTS_MAX, Session},
 };
 
@@ -89,45 +90,30 @@ struct ShardRow {
     shard: u16,
     worker: Option<String>,
     host: Option<String>,
+    #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds_option")]
     since: Option<DateTime<Utc>>,
     fence: Option<u64>,
     position: Option<Value>,
     has_ended: bool,
     /// Its last rounds, if they have failed.
     failing: Option<Failing>,
-    paused: Option<Pause>,
+    paused: bool,
+    pause: Option<Pause>,
 }
 
 /// How often the rounds of a shard have failed in a row, when last, and why.
 #[derive(Debug, Serialize)]
 struct Failing {
     failures: u32,
+    #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds")]
     at: DateTime<Utc>,
-    error: String,
+    message: String,
 }
 
 impl Failing {
     fn of(failure: &ShardFailure) -> Self {
         let ShardFailure { failures, at, error, .. } = failure.clone();
-        Self { failures, at, error }
-    }
-}
-
-/// Who has paused a shard, why, and since when.
-#[derive(Debug, Serialize)]
-struct Pause {
-    by: String,
-    why: String,
-    since: DateTime<Utc>,
-    /// The same as a sentence.
-    #[serde(skip)]
-    text: String,
-}
-
-impl Pause {
-    fn of(shut: &Shut) -> Self {
-        let Shut { by, why, since, .. } = shut.clone();
-        Self { by, why, since, text: shut.to_string() }
+        Self { failures, at, message: error }
     }
 }
 
@@ -143,7 +129,8 @@ impl ShardRow {
             position: shard.position.clone(),
             has_ended: shard.has_ended,
             failing: holder.and_then(|holder| holder.failing.as_ref()).map(Failing::of),
-            paused: shard.paused.as_ref().or(all).map(Pause::of),
+            paused: shard.paused.is_some() || all.is_some(),
+            pause: shard.paused.as_ref().or(all).map(Pause::of),
         }
     }
 }
@@ -158,14 +145,14 @@ impl Row for ShardRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let failing = self.failing.as_ref().filter(|_| self.paused.is_none());
+        let failing = self.failing.as_ref().filter(|_| !self.paused);
         let failing = failing.map(|failing| {
             let (times, at) = (failing.failures, text::relative(failing.at, now));
-            let text = format!("failed {times} times, last {at}: {}", failing.error);
+            let text = format!("failed {times} times, last {at}: {}", failing.message);
             Cell::new(text).tone(Tone::Warning)
         });
-        let state = failing.unwrap_or_else(|| match (&self.paused, self.has_ended, &self.worker) {
-            (Some(paused), _, _) => Cell::new(&paused.text).tone(Tone::Warning),
+        let state = failing.unwrap_or_else(|| match (&self.pause, self.has_ended, &self.worker) {
+            (Some(pause), _, _) => Cell::new(pause.at(now)).tone(Tone::Warning),
             (None, true, _) => Cell::new("ended").tone(Tone::Pale),
             (None, false, Some(_)) => Cell::new("held").tone(Tone::Good),
             (None, false, None) => Cell::new("free").tone(Tone::Warning),

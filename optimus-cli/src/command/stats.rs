@@ -48,7 +48,11 @@ struct StatsLine {
     queue: QueueName,
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "since_ms",
+        skip_serializing_if = "Option::is_none",
+        with = "chrono::serde::ts_milliseconds_option"
+    )]
     since: Option<DateTime<Utc>>,
     #[serde(flatten)]
     stats: TaskStats,

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufRead},
-    slice,
+    iter, slice,
 };
 
 use clap::{Args, Subcommand};
@@ -15,6 +15,7 @@ use super::{
     task_submit::{self, SubmitTask},
 };
 use crate::{
+    advice,
     bulk::{self, Act},
     failure::{Exit, Failure},
     operation,
@@ -93,13 +94,13 @@ pub(crate) struct Ids {
 #[derive(Debug, Args)]
 pub(crate) struct CancelWhich {
     /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
-    #[arg(required_unless_present = "states", conflicts_with = "states", value_name = "ID")]
+    #[arg(conflicts_with = "states", value_name = "ID")]
     ids: Vec<String>,
     /// Without ids: the state of the tasks; may be repeated.
     #[arg(long = "state", value_name = "STATE")]
     states: Vec<TaskState>,
     /// The queues of these tasks [default: all].
-    #[arg(long = "queue", value_name = "QUEUE", requires = "states")]
+    #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true, requires = "states")]
     queues: Vec<QueueName>,
     #[command(flatten)]
     filter: Filter,
@@ -179,13 +180,16 @@ fn print(
 async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let id = session.task_id(id).await?;
     let waits = session.inspector().explain(&id).await?;
+    let ways = advice::ways_on(&id, &waits);
     let object = json!({
         "id": id,
-        "obstacles": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "not_before": waits.not_before,
+        "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "advice": ways,
+        "not_before_ms": waits.not_before.map(|at| at.timestamp_millis()),
     });
     let is_forgotten = matches!(waits.obstacles[..], [optimus_core::Obstacle::Forgotten]);
-    session.out.done(&object, &waits.to_string())?;
+    let text = iter::once(waits.to_string()).chain(ways).collect::<Vec<_>>().join("\n");
+    session.out.done(&object, &text)?;
     Ok(if is_forgotten { Exit::NotFound } else { Exit::Done })
 }
 
@@ -195,6 +199,12 @@ async fn cancel(session: &Session<'_>, which: CancelWhich) -> Result<Exit, Failu
         let filter = filter.of(&queues, &states)?;
         let question = |count: &str| format!("Cancel {count}?");
         return operation::change(session, OperationAct::Cancel, filter, expect, question).await;
+    }
+    if ids.is_empty() && filter.is_all() {
+        return Err(Failure::usage(
+            "name tasks by their ids, or all tasks in a state, such as `optimus task cancel \
+             --state ready --queue mail`",
+        ));
     }
     if !filter.is_all() {
         return Err(Failure::usage("a filter needs --state; ids name the tasks themselves"));

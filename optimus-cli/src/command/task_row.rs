@@ -1,8 +1,8 @@
 //! A task in a list.
 
 use chrono::{DateTime, Utc};
-use optimus_core::{TaskRow, TaskState};
-use serde::Serialize;
+use optimus_core::{AttemptError, Reason, TaskRow, TaskState};
+use serde::{Serialize, Serializer};
 
 use crate::output::{
     Row,
@@ -18,20 +18,22 @@ pub(crate) struct TaskRecordRow {
     task: Option<String>,
     state: TaskState,
     attempt: u32,
+    #[serde(rename = "created_ms", with = "chrono::serde::ts_milliseconds_option")]
     created: Option<DateTime<Utc>>,
     /// When it is due or ended.
+    #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds_option")]
     at: Option<DateTime<Utc>>,
     took_ms: Option<u64>,
     worker: Option<String>,
-    reason: Option<&'static str>,
-    error: Option<String>,
+    /// The last error.
+    #[serde(serialize_with = "error")]
+    error: Option<AttemptError>,
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     headers: std::collections::BTreeMap<String, String>,
 }
 
 impl TaskRecordRow {
     pub(crate) fn of(row: &TaskRow) -> Self {
-        let error = row.last_error.as_ref();
         Self {
             id: row.id.to_string(),
             task: row.task.clone(),
@@ -41,29 +43,44 @@ impl TaskRecordRow {
             at: row.at,
             took_ms: row.took.and_then(|took| u64::try_from(took.as_millis()).ok()),
             worker: row.worker.as_ref().map(ToString::to_string),
-            reason: error.map(|error| error.reason.as_str()),
-            error: error.map(|error| error.message.clone()),
+            error: row.last_error.clone(),
             headers: row.headers.clone(),
         }
     }
 
     /// Says what happened to it last, or where it is.
     fn note(&self) -> String {
-        let first = |text: &String| match text.split_once('\n') {
-            Some((first, _)) => format!("{first} …"),
-            None => text.clone(),
-        };
-        match (self.error.as_ref().map(first), self.reason, &self.worker, self.took_ms) {
-            (_, _, Some(worker), None) => format!("on {worker}"),
-            (_, _, _, Some(ms)) => {
+        match (&self.error, &self.worker, self.took_ms) {
+            (_, Some(worker), None) => format!("on {worker}"),
+            (_, _, Some(ms)) => {
                 format!("took {}", text::duration(std::time::Duration::from_millis(ms)))
             }
-            (Some(error), Some(reason), _, _) if error.is_empty() => reason.replace('_', " "),
-            (Some(error), Some("failed"), _, _) => error,
-            (Some(error), Some(reason), _, _) => format!("{}: {error}", reason.replace('_', " ")),
+            (Some(error), _, _) => summary(error),
             _ => String::new(),
         }
     }
+}
+
+/// Describes an error in a line.
+fn summary(error: &AttemptError) -> String {
+    let reason = error.reason.as_str().replace('_', " ");
+    let first = match error.message.split_once('\n') {
+        Some((first, _)) => format!("{first} …"),
+        None => error.message.clone(),
+    };
+    match error.reason {
+        _ if first.is_empty() => reason,
+        Reason::Failed => first,
+        _ => format!("{reason}: {first}"),
+    }
+}
+
+/// Writes an error into the JSON of a row.
+pub(crate) fn error<S: Serializer>(
+    error: &Option<AttemptError>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    error.as_ref().map(AttemptError::to_json).serialize(serializer)
 }
 
 /// Returns the colour of a state.

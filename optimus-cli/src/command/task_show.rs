@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use optimus_core::{
-    AttemptError, BLOB_BYTES_MIN, Prerequisite, TaskDetails, TaskId, TaskRecord, TaskState, Value,
+    AttemptError, BLOB_BYTES_MIN, Prerequisite, RunningTask, TaskDetails, TaskId, TaskRecord,
+    TaskState, Value,
 };
 use serde_json::json;
 
-use super::task_log;
+use super::{process, task_log};
 use crate::{
+    advice::advice,
     failure::{Exit, Failure},
     output::text,
     session::Session,
@@ -27,7 +29,7 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
     let id = session.task_id(id).await?;
     let Some(found) = session.inspector().get(&id).await? else {
         let hint = if session.client.group::<()>(id.clone()).progress().await.is_ok() {
-            format!("{id} is a group: `optimus group show {id}`")
+            format!("{id} is a group: {}", advice("group show", [&id]))
         } else {
             format!("nothing is stored of {id}; it has ended long ago, or never existed")
         };
@@ -38,8 +40,13 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         TaskState::Success => result_of(session, &id).await,
         _ => None,
     };
+    let running = match found.state {
+        TaskState::Working => process::running(session, &id).await?,
+        _ => None,
+    };
     let record = found.record.as_ref().and_then(|record| record.as_ref().ok());
     let mut fields = standing(&found, now);
+    fields.extend(running.iter().flat_map(|task| progress(task, now)));
     fields.extend(record.map(options).unwrap_or_default());
     if let Some(Err(problem)) = &found.record {
         fields.push(("record", Some(problem.to_string())));
@@ -57,8 +64,20 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
     for error in found.errors.iter().rev() {
         fields.push(("error", Some(error_text(error, now))));
     }
-    session.out.fields(&object(&found, record, result.as_ref()), &fields)?;
+    let mut object = object(&found, record, result.as_ref());
+    if let Some(RunningTask { since, progress, .. }) = &running {
+        object["running_since_ms"] = json!(since.timestamp_millis());
+        object["progress"] = json!(progress);
+    }
+    session.out.fields(&object, &fields)?;
     Ok(Exit::Done)
+}
+
+/// Returns how far a running task has come.
+fn progress(task: &RunningTask, now: DateTime<Utc>) -> [Field; 2] {
+    let progress = task.progress.as_ref();
+    let since = text::duration(text::since(task.since, now));
+    [("runs for", Some(since)), ("progress", progress.map(process::progress_text))]
 }
 
 /// Reads a result that is kept.
@@ -169,7 +188,7 @@ fn shown(bytes: &[u8], limit: usize) -> String {
 }
 
 fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Value>) -> Value {
-    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let time = |at: DateTime<Utc>| at.timestamp_millis();
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Arguments are text: JSON's readers would change large numbers.
     let arguments = record.map(|record| String::from_utf8_lossy(&record.payload).into_owned());
@@ -179,8 +198,8 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "task": record.map(|record| &record.task),
         "state": found.state,
         "worker": found.worker.as_ref().map(ToString::to_string),
-        "created": found.id.created().map(time),
-        "at": found.at.map(time),
+        "created_ms": found.id.created().map(time),
+        "at_ms": found.at.map(time),
         "failures": found.failures,
         "losses": found.losses,
         "misfits": found.misfits,
@@ -190,7 +209,7 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "timeout_ms": record.map(|record| ms(record.timeout)),
         "max_retry": record.map(|record| record.max_retry),
         "headers": record.map(|record| &record.headers),
-        "waits_for": record.and_then(|record| record.after.as_ref()).map(|after| {
+        "prerequisites": record.and_then(|record| record.after.as_ref()).map(|after| {
             after.prerequisites.iter().map(prerequisite).collect::<Vec<_>>()
         }),
         "group": record.and_then(|record| record.member.as_ref()).map(|member| &member.group),
@@ -198,7 +217,7 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
         "large_arguments": record.is_some_and(|record| record.payload.len() >= BLOB_BYTES_MIN),
         "result": result,
         "summary": found.summary,
-        "errors": found.errors,
+        "errors": found.errors.iter().map(AttemptError::to_json).collect::<Vec<_>>(),
         "log": found.log,
         "unreadable": unreadable.map(ToString::to_string),
     })

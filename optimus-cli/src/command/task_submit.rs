@@ -32,7 +32,7 @@ pub(crate) struct SubmitTask {
     #[arg(long = "in", value_name = "TIME", value_parser = parse::duration, conflicts_with = "at")]
     delay: Option<Duration>,
     /// Let it run at this time, such as 2026-10-03T09:00:00Z.
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = parse::instant)]
     at: Option<DateTime<Utc>>,
     /// Submit nothing if a task with this biz id is live.
     #[arg(long, value_name = "ID")]

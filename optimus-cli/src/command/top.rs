@@ -31,7 +31,7 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::duration)]
     every: Duration,
     /// The queues; may be repeated [default: all].
-    #[arg(long = "queue", value_name = "QUEUE")]
+    #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true)]
     queues: Vec<QueueName>,
 }
 

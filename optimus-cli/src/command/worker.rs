@@ -39,9 +39,11 @@ struct WorkerRow {
     id: String,
     host: String,
     pid: u32,
+    #[serde(rename = "started_ms", with = "chrono::serde::ts_milliseconds")]
     started: DateTime<Utc>,
     running: usize,
     slots: usize,
+    #[serde(rename = "lease_until_ms", with = "chrono::serde::ts_milliseconds")]
     lease_until: DateTime<Utc>,
     queues: Vec<QueueName>,
     #[serde(skip)]
@@ -142,9 +144,9 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         "name": row.description.name,
         "host": row.host,
         "pid": row.pid,
-        "started": row.started,
+        "started_ms": row.started.timestamp_millis(),
         "slots": row.slots,
-        "lease_until": row.lease_until,
+        "lease_until_ms": row.lease_until.timestamp_millis(),
         "queues": queues,
         "tasks": row.description.tasks,
         "running": running,

@@ -5,11 +5,14 @@ use std::{collections::BTreeSet, time::Duration};
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use optimus_core::{
-    Counts, Error, Explanation, Inspector, PAGE_MAX, QueueName, TaskRow, TaskState, WorkerDetails,
+    Counts, Error, Explanation, Inspector, Obstacle, PAGE_MAX, QueueName, TaskRow, TaskState,
+    WorkerDetails,
 };
 
 use super::{Finding, Level, schedules, waits::Waits};
-use crate::{failure::Failure, output::text, session::Session};
+use crate::{
+    advice::advice, failure::Failure, limit_setting::LimitSettings, output::text, session::Session,
+};
 
 /// How many names are printed in a line.
 const NAMES_MAX: usize = 5;
@@ -49,8 +52,13 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     let mut findings: Vec<Finding> =
         unread.into_iter().map(|text| Finding::warning("unreadable", text)).collect();
     let queues: Vec<QueueName> = looks.iter().map(|look| look.queue.clone()).collect();
+    let has_set = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Limit(limit) if limit.is_set);
+    let settings = match looks.iter().any(|look| look.why.obstacles.iter().any(has_set)) {
+        true => LimitSettings::read(session).await?,
+        false => LimitSettings::default(),
+    };
     for look in &looks {
-        findings.extend(look.check(now, late));
+        findings.extend(look.check(now, late, &settings));
     }
     let unserved: BTreeSet<&QueueName> =
         looks.iter().filter(|look| look.live(now) == 0).map(|look| &look.queue).collect();
@@ -79,9 +87,9 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
 }
 
 impl Look {
-    fn check(&self, now: DateTime<Utc>, late: Duration) -> Vec<Finding> {
+    fn check(&self, now: DateTime<Utc>, late: Duration, settings: &LimitSettings) -> Vec<Finding> {
         let Self { queue, counts, workers, why, first, blocked } = self;
-        let waits = Waits { queue, why, now, late };
+        let waits = Waits { queue, why, now, late, settings };
         let mut findings = waits.findings();
         let has_cause = findings.iter().any(|one| one.level == Level::Warning);
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
@@ -134,8 +142,9 @@ impl Look {
             Finding::warning(
                 "late",
                 format!(
-                    "queue {queue}: the first ready task was submitted {age} ago; `optimus queue \
-                     show {queue}` says what it waits for"
+                    "queue {queue}: the first ready task was submitted {age} ago; {} says what it \
+                     waits for",
+                    advice("queue show", [queue])
                 ),
             )
         })

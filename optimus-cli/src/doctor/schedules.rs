@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use optimus_core::{Error, Inspector, PAGE_MAX, QueueName, ScheduleDetails};
 
 use super::Finding;
-use crate::{failure::Failure, output::text, session::Session};
+use crate::{advice::advice, failure::Failure, output::text, pause::Pause, session::Session};
 
 /// Finds schedules that are due and that no worker ticks, and those that are paused. No worker
 /// serves the queues of `unserved`.
@@ -22,7 +22,7 @@ pub(crate) async fn check(
             let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
             let late = |row: &ScheduleDetails| overdue(&queue, row, unserved, now);
             findings.extend(page.rows.iter().filter_map(late));
-            findings.extend(page.rows.iter().filter_map(|row| paused(&queue, row)));
+            findings.extend(page.rows.iter().filter_map(|row| paused(&queue, row, now)));
             after = page.next;
             if after.is_none() {
                 return Ok(findings);
@@ -35,12 +35,12 @@ pub(crate) async fn check(
 }
 
 /// Somebody wants the pause, so it is no warning; it is easy to forget.
-fn paused(queue: &QueueName, row: &ScheduleDetails) -> Option<Finding> {
-    let ((_, by), name, why) = (row.paused.as_ref()?, &row.name, &row.paused_why);
-    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+fn paused(queue: &QueueName, row: &ScheduleDetails, now: DateTime<Utc>) -> Option<Finding> {
+    let (pause, name) = (Pause::of_schedule(row)?, &row.name);
     let text = format!(
-        "schedule {name} of queue {queue} is paused by {by}{why}: `optimus schedule resume {name}` \
-         ends it"
+        "schedule {name} of queue {queue} is {}: {} ends it",
+        pause.at(now),
+        advice("schedule resume", [name])
     );
     Some(Finding::note("paused_schedule", text))
 }
@@ -62,8 +62,9 @@ fn overdue(
     }
     row.is_orphaned().then(|| {
         let text = format!(
-            "schedule {name} of queue {queue} is {late} overdue, and no worker ticks it; `optimus \
-             schedule remove {name}` removes one that is no longer wanted"
+            "schedule {name} of queue {queue} is {late} overdue, and no worker ticks it; {} \
+             removes one that is no longer wanted",
+            advice("schedule remove", [name])
         );
         Finding::warning("orphaned", text)
     })

@@ -5,6 +5,7 @@ use optimus_core::{Error, ShardFailure, ShardHolder, ShardsDetails};
 
 use super::Finding;
 use crate::{
+    advice::advice,
     failure::Failure,
     output::text,
     session::{REQUESTS_MAX, Session},
@@ -31,8 +32,9 @@ fn failing(shards: &ShardsDetails) -> Option<Finding> {
     let last = failures.iter().max_by_key(|failure| failure.at)?;
     let (name, count) = (&shards.name, text::count(failures.len() as u64, "shard"));
     let text = format!(
-        "the last rounds of {count} of {name} have failed, with: {}; `optimus shard show {name}`",
-        last.error
+        "the last rounds of {count} of {name} have failed, with: {}; {}",
+        last.error,
+        advice("shard show", [name])
     );
     Some(Finding::warning("shards", text))
 }

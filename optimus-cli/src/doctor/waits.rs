@@ -9,7 +9,12 @@ use optimus_core::{
 };
 
 use super::Finding;
-use crate::{output::text, parse::gate_text};
+use crate::{
+    advice::{advice, retry},
+    limit_setting::LimitSettings,
+    output::text,
+    parse::gate_text,
+};
 
 /// What keeps the tasks of a queue waiting.
 pub(crate) struct Waits<'a> {
@@ -18,6 +23,7 @@ pub(crate) struct Waits<'a> {
     pub(crate) now: DateTime<Utc>,
     /// How long tasks may wait.
     pub(crate) late: Duration,
+    pub(crate) settings: &'a LimitSettings,
 }
 
 impl Waits<'_> {
@@ -66,9 +72,10 @@ impl Waits<'_> {
             format!("{gate} of queue {queue} is {shut}, since {since}")
         };
         let end = if is_queue {
-            format!("`optimus queue resume {queue}` ends it")
+            format!("{} ends it", advice("queue resume", [queue]))
         } else {
-            format!("`optimus limit resume {queue} '{}'` ends it", gate_text(gate))
+            let names = [queue.to_string(), gate_text(gate)];
+            format!("{} ends it", advice("limit resume", names))
         };
         let waiting_text = text::count(*waiting, "task");
         let finding = format!("{what}, and keeps {waiting_text} waiting: {end}");
@@ -88,11 +95,13 @@ impl Waits<'_> {
         }
         let (queue, gate, wait) = (self.queue, &limit.gate, text::duration(wait));
         let rate = limit.limit.rate_limit().map_or_else(String::new, |rate| format!(" of {rate}"));
+        let set = self.settings.of(queue, gate).filter(|_| limit.is_set);
+        let set = set.map_or_else(String::new, |set| format!(", set by {},", set.at(self.now)));
         let waiting = text::count(limit.waiting, "task");
         let text = format!(
-            "queue {queue}: the limit{rate} of {gate} lets no task start for {wait}, and keeps \
-             {waiting} waiting; `optimus limit set {queue} '{}'` changes it",
-            gate_text(gate)
+            "queue {queue}: the limit{rate} of {gate}{set} lets no task start for {wait}, and keeps \
+             {waiting} waiting; {} shows it, and `optimus limit set` changes it",
+            advice("limit list", [queue])
         );
         Some(Finding::warning("limit", text))
     }
@@ -103,12 +112,14 @@ impl Waits<'_> {
         let text = match &found.group {
             Some(group) => format!(
                 "queue {queue}: {who}, and the group {prerequisite} waits for members that have \
-                 ended without success: {group}; `optimus task explain {prerequisite}` names one"
+                 ended without success: {group}; {} names one",
+                advice("task explain", [prerequisite])
             ),
             None => format!(
-                "queue {queue}: {who}, and {prerequisite} is {}: `optimus task retry \
-                 {prerequisite}` runs it again, `optimus flow cancel` ends those that wait",
-                found.state
+                "queue {queue}: {who}, and {prerequisite} is {}: {}, `optimus flow cancel` ends \
+                 those that wait",
+                found.state,
+                retry(prerequisite)
             ),
         };
         Finding::warning("unmet", text)
@@ -127,8 +138,9 @@ impl Waits<'_> {
             let (queue, age, held) =
                 (self.queue, text::duration(age), text::count(held, "blocked task"));
             let text = format!(
-                "queue {queue}: {held}, and the first one was submitted {age} ago; `optimus queue \
-                 show {queue}` says what they wait for"
+                "queue {queue}: {held}, and the first one was submitted {age} ago; {} says what \
+                 they wait for",
+                advice("queue show", [queue])
             );
             Finding::warning("blocked", text)
         })

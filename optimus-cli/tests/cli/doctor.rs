@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus::{Gate, Limit, Rate, TaskState};
+use optimus::{Gate, TaskState};
 use optimus_testkit::eventually;
 
 use crate::{
@@ -48,17 +48,19 @@ async fn a_paused_task_name_with_blocked_tasks_is_a_warning() {
     worker.await.unwrap();
     let found = warned(&stage, "5m", &["paused"]).remove(0);
     assert!(found.starts_with("task send of queue mail is paused by eve (a bug)"), "{found}");
-    assert!(found.contains("keeps 1 task waiting: `optimus limit resume mail 'task:"), "{found}");
+    assert!(found.contains("keeps 1 task waiting: `optimus limit resume mail task:"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_lets_nothing_start_for_long_and_old_blocked_tasks_are_warnings() {
     let stage = Stage::new().await;
-    stage.client.gate("mail", Gate::Queue).set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
+    let line = ["limit", "set", "mail", "queue", "--rate", "1/h", "--reason", "bank asked"];
+    stage.optimus(&line).ended(0);
     stage.ended(["first"]).await;
     stage.waiting("second").await;
     let found = warned(&stage, "5m", &["limit"]).remove(0);
-    assert!(found.contains("the limit of 1/h of the queue lets no task start for 5"), "{found}");
+    let set = "the limit of 1/h of the queue, set by ann (bank asked) ";
+    assert!(found.contains(set) && found.contains(" ago, lets no task start for 5"), "{found}");
     assert!(found.contains("and keeps 1 task waiting"), "{found}");
     assert!(warned(&stage, "2h", &["limit"]).is_empty());
     let listed = stage.optimus(&["limit", "list", "mail"]).ended(0).out;

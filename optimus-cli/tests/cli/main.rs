@@ -2,6 +2,7 @@
 //! changes.
 
 mod acts;
+mod advice;
 mod alerts;
 mod deep;
 mod deep_busy;
@@ -10,7 +11,9 @@ mod doctor;
 mod exits;
 mod exporter;
 mod hostile;
+mod json;
 mod kit;
+mod namespaces;
 mod operations;
 mod outputs;
 mod prometheus;

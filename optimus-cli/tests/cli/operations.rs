@@ -45,6 +45,7 @@ async fn a_command_that_is_killed_is_followed_by_another_and_all_is_counted() {
     assert!(left.state == OperationState::Running && left.left() > 0, "{left:?}");
     let listed = stage.optimus(&["op", "list"]).ended(0).out;
     assert!(listed.contains("running  delete") && listed.contains("4,000"), "{listed}");
+    assert!(listed.contains("<b>\\u{1b}[31mold"), "it has the reason: {listed}");
     let followed = stage.optimus(&["op", "follow", &operation.id]).ended(0);
     assert_eq!(followed.out, "4,000 deleted\n");
     let shown = stage.optimus(&["op", "show", &operation.id]).ended(0).out;
@@ -99,6 +100,8 @@ async fn what_an_operation_has_cancelled_goes_back() {
     }
     assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
     stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
+    let refused = stage.optimus(&["task", "cancel"]).ended(2).err;
+    assert!(refused.contains("ids") && refused.contains("--state ready"), "{refused}");
     stage.optimus(&["task", "cancel", "--queue", "mail"]).ended(2);
 }
 
@@ -116,6 +119,16 @@ async fn what_another_process_has_counted_is_confirmed_later_or_dropped() {
     assert!(rows[1]["confirm_until_ms"].as_u64() > rows[1]["updated_ms"].as_u64(), "{rows:?}");
     let shown = stage.optimus(&["op", "show", id]).ended(0).out;
     assert!(shown.contains("confirm until") && shown.contains("2 match"), "{shown}");
+    let what =
+        "cancel ready of mail, task send, error \"a\\\"\", header tenant=acme, older than 5 min";
+    let filter = filter().task("send").text("a\"").header("tenant", Some("acme".to_owned()));
+    let filter = filter.older(Duration::from_secs(300));
+    let full = operations.count(OperationAct::Cancel, filter, "ann").await.unwrap().id;
+    let shown = stage.optimus(&["op", "show", &full]).ended(0).out;
+    assert!(shown.contains(what), "{shown}");
+    let (_, tasks) = what.split_once(' ').unwrap();
+    assert!(stage.optimus(&["op", "list"]).ended(0).out.contains(tasks));
+    stage.optimus(&["op", "cancel", &full]).ended(0);
     assert!(stage.optimus(&["op", "follow", id]).ended(4).err.contains("op confirm"));
     assert!(stage.optimus(&["op", "confirm", id]).ended(9).err.contains("Confirm it for 2 tasks?"));
     stage.optimus(&["op", "confirm", id, "--expect", "3", "--yes"]).ended(4);

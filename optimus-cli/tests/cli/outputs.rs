@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use optimus::{Client, Key, WorkerId, group};
 use optimus_core::{HeldPosts, RosterName, broker::Hold};
+use optimus_testkit::eventually;
 
-use crate::stage::{Stage, busy, send};
+use crate::stage::{SOON, Stage, busy, send};
 
 /// Runs commands and compares each output with the file of its name.
 fn compare(stage: &Stage, commands: &[(&str, &[&str])]) {
@@ -98,7 +99,7 @@ async fn json_has_a_line_for_each_row() {
     assert_eq!(rows.len(), 7);
     let dead = rows.iter().find(|row| row["id"] == tasks.dead.to_string()).unwrap();
     assert_eq!(dead["state"], "dead");
-    assert_eq!(dead["error"], "connect to smtp-7: timed out\ncaused by: no route");
+    assert_eq!(dead["error"]["message"], "connect to smtp-7: timed out\ncaused by: no route");
     let ready = rows.iter().find(|row| row["id"] == tasks.ready.to_string()).unwrap();
     assert_eq!(ready["headers"]["tenant"], "acme");
     let shown =
@@ -179,6 +180,13 @@ async fn a_worker_is_shown_with_what_it_runs() {
     );
     let worker = stage.inspector().workers("mail").await.unwrap()[0].id.to_string();
     compare(&stage, &[("worker_show", &["worker", "show", &worker])]);
+    let show = || stage.optimus(&["task", "show", &id.to_string()]).ended(0).out;
+    eventually("its process tells how far it is", SOON, async || show().contains("progress")).await;
+    let shown = show();
+    assert!(shown.contains("15 % second 61") && shown.contains("runs for"), "{shown}");
+    let shown = stage.optimus(&["task", "show", &id.to_string(), "--json"]).ended(0).json();
+    assert_eq!(shown[0]["progress"]["text"], "second 61");
+    assert!(shown[0]["running_since_ms"].is_number(), "{shown:?}");
     let asked = stage.optimus(&["task", "cancel", &id.to_string()]).ended(0);
     assert_eq!(asked.out, "0 cancelled · 1 asked to stop\n");
     running.abort();
@@ -229,16 +237,16 @@ async fn shards_are_shown_paused_and_counted() {
     let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
     assert_eq!(paused.out, "shard 1 of orders is paused\n");
     let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
-    let pause = &rows[1]["paused"];
+    let pause = &rows[1]["pause"];
     assert_eq!((pause["by"].as_str(), pause["why"].as_str()), (Some("ann"), Some("repair")));
-    assert!(pause["since"].is_string(), "{rows:?}");
+    assert!(pause["since_ms"].is_number() && rows[1]["paused"] == true, "{rows:?}");
     let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
     assert!(shown.contains("paused by ann (repair)"), "{shown}");
     for line in [&["pause", "order"][..], &["resume", "order"], &["count", "order", "4"]] {
         let refused = stage.optimus(&[&["shard"], line].concat()).ended(3).err;
         assert!(refused.contains("shards of order;") && refused.contains(": orders"), "{refused}");
     }
-    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["paused"].is_null(), "{rows:?}");
+    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["pause"].is_null(), "{rows:?}");
     stage.optimus(&["shard", "resume", "orders"]).ended(0);
     stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
     stage.optimus(&["shard", "count", "orders", "4"]).ended(9);

@@ -10,7 +10,7 @@ use optimus_testkit::{SharedRedis, eventually, namespace, shared_redis};
 
 use crate::kit::{Ran, optimus, run};
 
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A handler that ends as its argument says.
 #[optimus::task(queue = "mail", max_retry = 0, outcome_ttl = "1h")]
@@ -20,6 +20,7 @@ pub(crate) async fn send(how: String, ctx: optimus::Context) -> Result<String, o
         "retry" => Err(Retry::after(Duration::from_secs(3_600)).into()),
         "fatal" => Err(Fatal::new("the address does not exist").into()),
         "hang" => {
+            ctx.progress(0.15, "second 61");
             std::future::pending::<()>().await;
             Ok(String::new())
         }

@@ -14,7 +14,7 @@ use super::{
     keys::Keys,
     reply,
 };
-use crate::id::QueueName;
+use crate::id::{QueueName, validate_name};
 
 /// The permissions that these reads need besides those of a worker.
 const PERMISSIONS: &str = "+scan +type +pttl +memory|usage +zscan +multi +exec";
@@ -63,6 +63,31 @@ impl Broker {
             Some((slot.to_owned(), name.to_owned()))
         });
         Ok((names.collect(), next))
+    }
+
+    /// Reads the names of some queues of all namespaces of the database: namespace and queue of
+    /// each. A queue with a task or a worker is on a page; one may be on several.
+    pub async fn scan_namespaces(&self, cursor: Option<&str>) -> Result<ScannedKeys, BrokerError> {
+        // A queue with a task has `tasks`, and one with a worker has `meta`.
+        let scan = ["SCAN", cursor.unwrap_or("0"), "MATCH", "{*:0}:[mt]*", "COUNT", SCAN_STEP];
+        let (next, keys) = page("SCAN", self.read_one(get(&scan)).await.map_err(may_scan)?)?;
+        let names = keys.iter().filter_map(|key| {
+            let key = String::from_utf8_lossy(key);
+            let (slot, name) = key.strip_prefix('{')?.split_once(":0}:")?;
+            matches!(name, "meta" | "tasks").then_some(())?;
+            let (namespace, queue) = slot.split_once(':')?;
+            validate_name(namespace).and(validate_name(queue.trim_start_matches('@'))).ok()?;
+            Some((namespace.to_owned(), queue.to_owned()))
+        });
+        Ok((names.collect(), next))
+    }
+
+    /// Counts the keys of the database.
+    pub async fn count_keys(&self) -> Result<u64, BrokerError> {
+        match self.read_one(get(&["DBSIZE"])).await.map_err(may_scan)? {
+            Value::Int(count) => Ok(u64::try_from(count).unwrap_or(0)),
+            other => Err(BrokerError::UnexpectedReply(format!("DBSIZE answered {other:?}"))),
+        }
     }
 
     /// Returns the facts of each of these keys of a slot; `None` for a key that does not exist.
@@ -275,6 +300,16 @@ fn escaped(text: &str) -> String {
         pattern.push(c);
     }
     pattern
+}
+
+/// Names the permissions that are missing.
+fn may_scan(problem: BrokerError) -> BrokerError {
+    match problem {
+        BrokerError::Rejected(why) if why.starts_with("NOPERM") => BrokerError::Denied(format!(
+            "the Redis user may not read the names of keys; add to its ACL: +scan +dbsize ({why})"
+        )),
+        problem => problem,
+    }
 }
 
 /// Names the permissions that are missing.

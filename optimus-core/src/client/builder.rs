@@ -173,8 +173,8 @@ impl ClientBuilder {
             ));
         }
         let broker = Broker::new(endpoint, &self.namespace, "client");
-        for name in &self.without_effect {
-            let text = environment::without_effect(name);
+        let texts = self.without_effect.iter().map(|name| environment::without_effect(name));
+        for text in texts.filter(|text| environment::is_new(text)) {
             log_event!(broker.log(), WARN, "{text}");
         }
         broker.within(Duration::ZERO).ping().await?;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_the_environment_logs_a_variable_that_has_no_effect() {
+    async fn clients_of_the_environment_log_once_that_a_variable_has_no_effect() {
         let (events, seen) = std::sync::mpsc::channel::<LogEvent>();
         let events = std::sync::Mutex::new(events);
         let each = EachEvent::new(move |event| events.lock().unwrap().send(event).unwrap());
@@ -275,6 +275,8 @@ mod tests {
         let vars = [("OPTIMUS_URL", "memory://misspelt"), ("OPTIMUS_NAMESPCE", "shop")];
         let client = built(&vars).unwrap().connect().await.unwrap();
         client.0.broker.log().flush(Duration::from_secs(20)).await;
+        let another = built(&vars).unwrap().connect().await.unwrap();
+        another.0.broker.log().flush(Duration::from_secs(20)).await;
         let texts: Vec<_> = seen.try_iter().map(|event| event.message().to_owned()).collect();
         let expected = "OPTIMUS_NAMESPCE has no effect: did you mean OPTIMUS_NAMESPACE?";
         assert_eq!(texts, [expected]);

@@ -1,0 +1,46 @@
+//! An operation in words: [`word`], [`tasks`], [`what`].
+
+use optimus_core::{Operation, OperationAct, Value};
+
+use crate::output::text;
+
+/// Returns the act as the commands call it.
+pub(crate) fn word(act: OperationAct) -> &'static str {
+    match act {
+        OperationAct::Requeue => "requeue",
+        OperationAct::Cancel => "cancel",
+        OperationAct::Delete => "delete",
+        _ => "run-now",
+    }
+}
+
+/// Describes the tasks of an operation with all of its filter:
+/// `dead of mail, task send, error "503", header tenant=acme, older than 1 h`.
+pub(crate) fn tasks(operation: &Operation) -> String {
+    let json = serde_json::to_value(operation).unwrap_or_default();
+    let filter = &json["filter"];
+    let each = |name: &str| -> Vec<&str> {
+        filter[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    let queues = match &each("queues")[..] {
+        [] => "all queues".to_owned(),
+        queues => queues.join(", "),
+    };
+    let mut parts = vec![format!("{} of {queues}", each("states").join(", "))];
+    let texts = [("task", "task"), ("cause", "cause"), ("fingerprint", "fingerprint")];
+    for (name, word) in texts {
+        parts.extend(filter[name].as_str().map(|text| format!("{word} {text}")));
+    }
+    parts.extend(filter["text"].as_str().map(|text| format!("error {text:?}")));
+    parts.extend(each("headers").iter().map(|header| format!("header {header}")));
+    let older = filter["older_ms"].as_u64().map(std::time::Duration::from_millis);
+    parts.extend(older.map(|age| format!("older than {}", text::duration(age))));
+    parts.join(", ")
+}
+
+/// Describes an operation with all of its filter, and how far it is.
+pub(crate) fn what(operation: &Operation) -> String {
+    let (act, how_far) = (word(operation.act), operation.text());
+    let how_far = how_far.split_once(": ").map_or(&*how_far, |(_, how_far)| how_far);
+    format!("{act} {}: {how_far}", tasks(operation))
+}

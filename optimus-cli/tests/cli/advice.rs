@@ -1,0 +1,67 @@
+//! Commands that the program advises work when they are pasted into a shell.
+
+use std::{path::Path, process::Command};
+
+use optimus::{Gate, NamedCall};
+
+use crate::{
+    kit::{Ran, run},
+    stage::{Stage, send},
+};
+
+/// Runs all commands in backticks as a shell reads them, and returns them.
+fn paste(stage: &Stage, text: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_optimus")).parent().unwrap().display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    let quoted = text.split('`').skip(1).step_by(2);
+    let advised: Vec<_> = quoted.filter(|part| part.starts_with("optimus ")).collect();
+    for line in &advised {
+        let mut shell = Command::new("sh");
+        shell.env("OPTIMUS_URL", stage.url()).env("OPTIMUS_NAMESPACE", &stage.namespace);
+        let ran: Ran = run(shell.env("PATH", &path).args(["-c", line]), "");
+        assert!(matches!(ran.code, 0 | 8), "{line}: {ran:?}");
+    }
+    advised.into_iter().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_doctor_advises_can_be_pasted_also_for_strange_names() {
+    let stage = Stage::new().await;
+    let queue = "-inf";
+    let lane = "it's $(7)";
+    for _ in 0..2 {
+        let call = NamedCall::new(queue, "send", "{}").unwrap().lane(lane);
+        stage.client.submit(call).await.unwrap();
+    }
+    stage.client.gate(queue, Gate::Lane(lane.to_owned())).pause("eve", "a bug").await.unwrap();
+    stage.client.pause(queue).await.unwrap();
+    let schedule = optimus::Schedule::cron("-digest", "0 8 * * *").call(send("digest".to_owned()));
+    stage.client.schedules().put(schedule).await.unwrap();
+    stage.client.schedules().pause("-digest", "eve").await.unwrap();
+    let found = stage.optimus(&["doctor", "--late", "1ms"]).ended(8).out;
+    let advised = paste(&stage, &found);
+    for expected in [
+        "optimus queue resume -- -inf",
+        "optimus schedule resume -- -digest",
+        r"optimus limit resume -- -inf 'lane:it'\''s $(7)'",
+    ] {
+        assert!(advised.iter().any(|line| line == expected), "{expected}: {found}");
+    }
+    let left = stage.optimus(&["doctor", "--late", "1ms"]).out;
+    assert!(!left.contains("is paused"), "the commands have ended the pauses: {left}");
+    stage.optimus(&["task", "cancel", "--state", "ready", "--queue", queue, "--yes"]).ended(0);
+    stage.optimus(&["doctor", "--deep", "--queue", queue]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_explanation_advises_requeues_the_task() {
+    let stage = Stage::new().await;
+    let [dead] = stage.ended(["fatal"]).await;
+    let waits = send("x".to_owned()).after(&dead);
+    let waits = stage.client.submit(waits).await.unwrap().id().to_string();
+    let found = stage.optimus(&["task", "explain", &waits]).ended(0).out;
+    assert!(found.contains(&format!("`optimus task retry {dead}` runs it again")), "{found}");
+    let found = stage.optimus(&["task", "explain", &dead.to_string()]).ended(0).out;
+    assert_eq!(paste(&stage, &found), [format!("optimus task retry {dead}")]);
+    assert_eq!(stage.state(&dead).await, optimus::TaskState::Ready);
+}
