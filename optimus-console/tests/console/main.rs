@@ -9,6 +9,7 @@ mod carrying;
 mod chromium;
 mod client;
 mod cost;
+mod damage;
 mod events;
 mod limits;
 mod liveness;

@@ -226,6 +226,8 @@ export interface Hits {
   q: string;
   hits: { kind: string; id: string; text: string; href: string }[];
   scan: { queue: string; href: string }[];
+  /** Queues that Redis refuses to read. */
+  unread: string[];
 }
 
 export interface RedisPage {

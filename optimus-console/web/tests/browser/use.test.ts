@@ -210,6 +210,16 @@ test("a dead end is not shown like a success, and spans are told as what they ar
     await page.locator(".timeline").getByText("later").first().waitFor();
   }));
 
+test("a queue that can't be read has no numbers, and a search names it", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/queues?text=tenant-acme");
+    const row = page.locator("tbody tr", { hasText: "can't be read" });
+    const cells = await row.locator("td").allInnerTexts();
+    assert.deepEqual([...new Set(cells.slice(1))], ["–"]);
+    await goTo(page, "#/search?q=order");
+    await page.waitForSelector("[role=status]:has-text('may be missing: tenant-acme')");
+  }));
+
 test("a ready task shows when it was submitted", () =>
   open({}, async ({ page }) => {
     await goTo(page, "#/queues/mail?state=ready");

@@ -231,7 +231,8 @@ export function search(store: Store, q: string) {
   const scan = store.queues
     .slice(0, 6)
     .map((row) => ({ queue: row.queue, href: `#/queues/${row.queue}?text=${q}` }));
-  return { q, hits, scan };
+  const unread = store.queues.filter((row) => row.problem !== null).map((row) => row.queue);
+  return { q, hits, scan, unread };
 }
 
 export function redis() {

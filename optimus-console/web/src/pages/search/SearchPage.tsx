@@ -42,6 +42,28 @@ function Scan({ hits }: { hits: Hits }) {
   );
 }
 
+/** How many queues are named. */
+const NAMED = 10;
+
+/** Tasks of these queues may be missing. */
+function Unread({ queues }: { queues: string[] }) {
+  if (queues.length === 0) return null;
+  const more = queues.length - NAMED;
+  return (
+    <p class="banner is-warning" role="status">
+      {queues.length === 1 ? "A queue" : "Some queues"} can't be read, so their tasks may be
+      missing:{" "}
+      {queues.slice(0, NAMED).map((queue, index) => (
+        <span key={queue}>
+          {index > 0 && ", "}
+          <Text value={queue} max={80} />
+        </span>
+      ))}
+      {more > 0 && ` and ${more} more`}
+    </p>
+  );
+}
+
 export function SearchPage() {
   const typed = route.value.query["q"] ?? "";
   const { hits, error } = useSearch(typed.trim());
@@ -74,6 +96,7 @@ export function SearchPage() {
       {typed !== "" && hits === undefined && error === undefined && <Waiting />}
       {hits !== undefined && typed !== "" && (
         <>
+          <Unread queues={hits.unread} />
           {hits.hits.length === 0 ? (
             <Empty>Nothing has this name.</Empty>
           ) : (
