@@ -11,6 +11,7 @@ mod client;
 mod cost;
 mod damage;
 mod events;
+mod limit_acts;
 mod limits;
 mod liveness;
 mod looks;

@@ -2,6 +2,7 @@
 //! form, and acts on them.
 
 mod act;
+mod limit_act;
 mod of_namespace;
 mod of_queue;
 

@@ -2,10 +2,12 @@
 
 use axum::Json;
 use optimus_core::{
-    Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, TaskId,
+    AuditRow, Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, TaskId,
 };
 
-use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of, rows_of};
+use super::{ROWS_A_QUEUE, ThingsOf, instant, limit_act::Setters, queues_of, rows_of};
+use tokio::sync::OnceCell;
+
 use crate::{
     access::Payloads,
     api::page::{Page, cursor},
@@ -60,11 +62,32 @@ pub(crate) async fn limits(
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |_| true).await?;
     let (inspector, payloads) = (&seat.inspector(), seat.payloads());
+    // The acts are read with the first limit that somebody has set.
+    let setters = &OnceCell::new();
     let page = rows_of(queues, |queue| async move {
         let limits = inspector.limits(&queue, ROWS_A_QUEUE).await?;
-        Ok(limits.iter().map(|limit| limit_row(&queue, limit, payloads)).collect())
+        let mut rows = Vec::new();
+        for limit in &limits {
+            let mut row = limit_row(&queue, limit, payloads);
+            if limit.is_set {
+                let setters = setters.get_or_try_init(|| Setters::read(inspector)).await?;
+                row.facts.extend(set_by(setters.of(&queue, &row.name), payloads));
+            }
+            rows.push(row);
+        }
+        Ok(rows)
     });
     Ok(Json(page.await?))
+}
+
+/// Who has set a limit, and when.
+fn set_by(act: Option<&AuditRow>, payloads: Payloads) -> impl Iterator<Item = Fact> {
+    let facts = act.map(|AuditRow { at, act, .. }| {
+        let why = line_shown(&act.reason, payloads);
+        let why = if why.is_empty() { why } else { format!(" ({why})") };
+        [Fact::new("set by", format!("{}{why}", act.who)), Fact::new("set at", instant(*at))]
+    });
+    facts.into_iter().flatten()
 }
 
 fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> ThingRow {
@@ -92,7 +115,10 @@ fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> Thi
         .into_iter()
         .flatten()
         .collect(),
-        acts: vec![if shut.is_some() { "resume" } else { "pause" }],
+        acts: [if shut.is_some() { "resume" } else { "pause" }, "set"]
+            .into_iter()
+            .chain(found.is_set.then_some("remove"))
+            .collect(),
     }
 }
 

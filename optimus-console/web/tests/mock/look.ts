@@ -264,7 +264,38 @@ export function redis() {
   };
 }
 
-export function things(kind: string) {
+/** A limit of the code, and one that an operator has set. */
+function limits(now: number) {
+  const fact = (name: string, value: string) => ({ name, value });
+  const rows = [
+    {
+      queue: "mail",
+      name: "limit:stripe",
+      title: "limit stripe",
+      state: "open",
+      facts: [
+        ...[fact("rate", "100/s"), fact("burst", "10"), fact("max_working", "8")],
+        ...[fact("working", "3"), fact("waiting", "0"), fact("tokens", "7")],
+        fact("from", "operator"),
+        fact("set by", "ann (bank asked, OPS-77)"),
+        fact("set at", new Date(now - 7_200_000).toISOString()),
+      ],
+      acts: ["pause", "set", "remove"],
+    },
+    {
+      queue: "billing",
+      name: "task:charge_card",
+      title: "task charge_card",
+      state: "paused by ann (warehouse moves, OPS-412)",
+      facts: [fact("max_working", "4"), fact("working", "4"), fact("waiting", "38")],
+      acts: ["resume", "set"],
+    },
+  ];
+  return { rows, next: null };
+}
+
+export function things(kind: string, now: number) {
+  if (kind === "limits") return limits(now);
   const rows = Array.from({ length: 5 }, (_, index) => ({
     queue: kind === "shards" ? null : ["mail", "billing"][index % 2],
     name: `${kind}-${index}`,

@@ -2,6 +2,7 @@
 // dispensers.
 
 import { useState } from "preact/hooks";
+import { SetLimit } from "../../acts/SetLimit";
 import { post, query } from "../../api/client";
 import { usePages } from "../../api/pages";
 import { may } from "../../api/session";
@@ -30,7 +31,7 @@ const ABOUT: Record<Feature, string> = {
 const EMPTY: Record<Feature, string> = {
   lanes: 'No task waits in a lane. A task joins a lane by its key, such as lane = "user-{user}".',
   limits:
-    "No limit is set, declared or in use. Set one in the code of a task, or with optimus limit.",
+    "No limit is set, declared or in use. Set one here, in the code of a task, or with optimus limit.",
   schedules: "No schedule. Add one in code, or with optimus schedule put.",
   groups: "No group of tasks is kept. A group is kept for a while after its last task has ended.",
   shards: "No sharded function. One is listed once a worker serves it.",
@@ -45,6 +46,11 @@ const PAUSE: Partial<Record<Feature, string>> = {
   schedules: "It submits no task until it is resumed. Instants that pass meanwhile are left out.",
   shards: "No worker works on its shards until it is resumed. Rounds that run end first.",
   sources: "No worker reads it until it is resumed. Tasks that it has submitted go on.",
+};
+
+/** What other acts mean. */
+const MEANS: Record<string, string> = {
+  remove: "What the code of the tasks declares applies again. Tasks that wait for it may start.",
 };
 
 /** The state of a thing, which may say by whom and why it is paused. */
@@ -122,7 +128,7 @@ function Acts({ row, ask }: { row: ThingRow; ask: Ask }) {
 export function ThingsPage({ kind }: { kind: Feature }) {
   const queue = route.value.query["queue"];
   const pages = usePages<ThingRow>(`${kind}${query({ queue })}`);
-  const [asked, setAsked] = useState<{ act: string; row: ThingRow }>();
+  const [asked, setAsked] = useState<{ act: string; row?: ThingRow }>();
   const name = FEATURES.find((place) => place.page === kind)?.text ?? kind;
   const { rows } = pages;
   return (
@@ -130,6 +136,13 @@ export function ThingsPage({ kind }: { kind: Feature }) {
       <div class="page-head">
         <h1>{name}</h1>
         <p class="dim">{ABOUT[kind]}</p>
+        {kind === "limits" && may("operate") && (
+          <div class="acts">
+            <button type="button" class="btn" onClick={() => setAsked({ act: "set" })}>
+              Set a limit
+            </button>
+          </div>
+        )}
       </div>
       {queue !== undefined && (
         <p class="page-filter">
@@ -161,26 +174,60 @@ export function ThingsPage({ kind }: { kind: Feature }) {
           <More of={pages} noun={kind === "shards" ? "functions" : kind} />
         </div>
       )}
-      {asked && (
-        <Confirm
-          title={`${verb(asked.act)}?`}
-          act={verb(asked.act)}
-          reasonHint={asked.act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
+      {asked?.act === "set" && (
+        <SetLimit
+          row={asked.row}
+          queue={queue}
           close={() => setAsked(undefined)}
-          run={async (reason) => {
-            const { row, act } = asked;
-            const body = { queue: row.queue ?? null, name: row.name, act, reason };
-            const answer = await post<{ text?: string } | undefined>(`things/${kind}/act`, body);
-            void pages.refresh();
-            return answer?.text ?? "Done.";
-          }}
-        >
-          <p>
-            <Text value={asked.row.title} max={200} />
-          </p>
-          {asked.act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
-        </Confirm>
+          done={() => void pages.refresh()}
+        />
+      )}
+      {asked?.row !== undefined && asked.act !== "set" && (
+        <AskAct
+          kind={kind}
+          act={asked.act}
+          row={asked.row}
+          close={() => setAsked(undefined)}
+          done={() => void pages.refresh()}
+        />
       )}
     </>
+  );
+}
+
+interface AskProps {
+  kind: Feature;
+  act: string;
+  row: ThingRow;
+  close: () => void;
+  done: () => void;
+}
+
+function AskAct({ kind, act, row, close, done }: AskProps) {
+  return (
+    <Confirm
+      title={act === "remove" ? "Remove this limit?" : `${verb(act)}?`}
+      act={act === "remove" ? "Remove the limit" : verb(act)}
+      danger={act === "remove"}
+      reasonHint={act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
+      close={close}
+      run={async (reason) => {
+        const body = { queue: row.queue ?? null, name: row.name, act, reason };
+        const answer = await post<{ text?: string } | undefined>(`things/${kind}/act`, body);
+        done();
+        return answer?.text ?? "Done.";
+      }}
+    >
+      <p>
+        <Text value={row.title} max={200} />
+        {row.queue && (
+          <>
+            , queue <Text value={row.queue} max={80} />
+          </>
+        )}
+      </p>
+      {act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
+      {MEANS[act] !== undefined && <p>{MEANS[act]}</p>}
+    </Confirm>
   );
 }
