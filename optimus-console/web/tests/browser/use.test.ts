@@ -220,9 +220,31 @@ test("a queue that can't be read has no numbers, and a search names it", () =>
     await page.waitForSelector("[role=status]:has-text('may be missing: tenant-acme')");
   }));
 
-test("a ready task shows when it was submitted", () =>
+test("a task that waits for a slot or a limit shows when it was submitted", () =>
+  open({}, async ({ page }, on) => {
+    if (on.store.queues[0]) on.store.queues[0].counts.blocked = 7;
+    for (const state of ["ready", "blocked"]) {
+      await goTo(page, `#/queues/mail?state=${state}`);
+      await page.waitForSelector("th:has-text('Submitted')");
+      await page.waitForSelector("tbody td:has-text('ago')");
+      assert.equal(await page.locator("th:has-text('Since')").count(), 0);
+    }
+  }));
+
+test("times name their zone", () =>
   open({}, async ({ page }) => {
-    await goTo(page, "#/queues/mail?state=ready");
-    await page.waitForSelector("th:has-text('Submitted')");
-    await page.waitForSelector("tbody td:has-text('ago')");
+    await page
+      .locator(".chart-foot")
+      .getByText(/^\d\d:\d\d UTC$/)
+      .first()
+      .waitFor();
+    await goTo(page, "#/tasks/mail/dead-1");
+    await page
+      .locator(".timeline")
+      .getByText(/^on \d{4}-\d\d-\d\d, UTC$/)
+      .first()
+      .waitFor();
+    await goTo(page, "#/audit");
+    const title = await page.locator("tbody time").first().getAttribute("title");
+    assert.match(title ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/);
   }));

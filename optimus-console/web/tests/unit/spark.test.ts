@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { points } from "../../src/pages/overview/Spark";
 
-const xs = (values: number[]) => points(values).split(" ").map((point) => Number(point.split(",")[0]));
-const ys = (values: number[]) => points(values).split(" ").map((point) => Number(point.split(",")[1]));
+const xs = (values: number[]) =>
+  points(values)
+    .split(" ")
+    .map((point) => Number(point.split(",")[0]));
+const ys = (values: number[]) =>
+  points(values)
+    .split(" ")
+    .map((point) => Number(point.split(",")[1]));
 
 test("a line of a few reads stays at the right, and a long one fills the width", () => {
   assert.deepEqual(xs([0, 4]), [115, 120]);
