@@ -231,6 +231,27 @@ test("a task that waits for a slot or a limit shows when it was submitted", () =
     }
   }));
 
+test("schedules and groups tell times as spans, and their ids can be opened or copied", () =>
+  open({}, async ({ page, context }, on) => {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await goTo(page, "#/schedules");
+    const row = page.locator("tbody tr").first();
+    const next = row.getByText("in 4 h", { exact: true });
+    assert.match((await next.getAttribute("title")) ?? "", / UTC$/);
+    assert.equal(await row.getByText(/\dT\d/).count(), 0, "no time is written for programs");
+    await row
+      .getByRole("link", { name: /^[0-9a-f-]{36}$/ })
+      .first()
+      .click();
+    await page.waitForFunction(() => location.hash.startsWith("#/tasks/mail/"));
+    await goTo(page, "#/groups");
+    await page.locator("tbody button[aria-label='Copy the id']").first().click();
+    await page.waitForFunction(async () =>
+      /^mail\/[0-9a-f-]{36}$/.test(await navigator.clipboard.readText()),
+    );
+    assert.equal(on.store.acts.length, 0);
+  }));
+
 test("times name their zone", () =>
   open({}, async ({ page }) => {
     await page

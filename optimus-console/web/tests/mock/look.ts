@@ -1,6 +1,14 @@
 // The answers to reads.
 
-import type { Operation, Overview, QueueRow, State, StatsRow, Unit } from "../../src/api/types";
+import type {
+  Fact,
+  Operation,
+  Overview,
+  QueueRow,
+  State,
+  StatsRow,
+  Unit,
+} from "../../src/api/types";
 import { dice, uuid } from "./numbers";
 import { ERRORS, type Store, taskRow, tasksOf } from "./store";
 
@@ -264,9 +272,28 @@ export function redis() {
   };
 }
 
+const rfc = (at: number) => new Date(at).toISOString().replace(/\.\d+/, "");
+
+const fact = (name: string, value: string, kind: Fact["kind"] = "text"): Fact => ({
+  name,
+  value,
+  kind,
+});
+
+function groups(now: number) {
+  const rows = [0, 1, 2].map((index) => ({
+    queue: "mail",
+    name: `mail/${uuid(index + 70)}`,
+    title: `mail/${uuid(index + 70)}`,
+    state: `${index} of 2 members have ended`,
+    facts: [fact("members", "2"), fact("kept until", rfc(now + 600_000_000), "instant")],
+    acts: [],
+  }));
+  return { rows, next: null };
+}
+
 /** A limit of the code, and one that an operator has set. */
 function limits(now: number) {
-  const fact = (name: string, value: string) => ({ name, value });
   const rows = [
     {
       queue: "mail",
@@ -278,7 +305,7 @@ function limits(now: number) {
         ...[fact("working", "3"), fact("waiting", "0"), fact("tokens", "7")],
         fact("from", "operator"),
         fact("set by", "ann (bank asked, OPS-77)"),
-        fact("set at", new Date(now - 7_200_000).toISOString()),
+        fact("set at", rfc(now - 7_200_000), "instant"),
       ],
       acts: ["pause", "set", "remove"],
     },
@@ -296,6 +323,7 @@ function limits(now: number) {
 
 export function things(kind: string, now: number) {
   if (kind === "limits") return limits(now);
+  if (kind === "groups") return groups(now);
   const rows = Array.from({ length: 5 }, (_, index) => ({
     queue: kind === "shards" ? null : ["mail", "billing"][index % 2],
     name: `${kind}-${index}`,
@@ -305,12 +333,9 @@ export function things(kind: string, now: number) {
         : `${kind.slice(0, -1)} ${index + 1}`,
     state: index === 3 ? "paused by ann (warehouse moves, OPS-412)" : "active",
     facts: [
-      {
-        name: kind === "schedules" ? "Cron" : "Waiting",
-        value: kind === "schedules" ? "0 3 * * *" : String(12 * index),
-      },
-      { name: "Next", value: "in 4 h 12 min" },
-      { name: "Last", value: "19 h ago, success" },
+      kind === "schedules" ? fact("Cron", "0 3 * * *") : fact("Waiting", String(12 * index)),
+      fact("Next", rfc(now + 15_150_000), "instant"),
+      fact("Last task", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),
     ],
     acts: ["groups", "dispensers"].includes(kind)
       ? []

@@ -12,10 +12,9 @@ import { refine, route } from "../../state/route";
 import { Confirm } from "../../ui/Confirm";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { More } from "../../ui/More";
-import { StateTag } from "../../ui/StateTag";
-import { type Column, Table } from "../../ui/Table";
-import { QueueLink } from "../../ui/TaskLink";
+import { Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
+import { columns, verb } from "./columns";
 
 const ABOUT: Record<Feature, string> = {
   lanes: "The tasks of a lane run in their order, as many at a time as it is wide.",
@@ -52,78 +51,6 @@ const PAUSE: Partial<Record<Feature, string>> = {
 const MEANS: Record<string, string> = {
   remove: "What the code of the tasks declares applies again. Tasks that wait for it may start.",
 };
-
-/** The state of a thing, which may say by whom and why it is paused. */
-function ThingState({ state }: { state: string }) {
-  const word = state.startsWith("paused") ? "paused" : state;
-  const isWord = /^[a-z]+$/.test(word);
-  const rest = isWord ? state.slice(word.length).trim() : state;
-  return (
-    <span class="thing-state">
-      {isWord && <StateTag state={word} />}
-      {rest !== "" && <Text value={rest} max={240} class={isWord ? "dim" : ""} />}
-    </span>
-  );
-}
-
-type Ask = (act: string, row: ThingRow) => void;
-
-/** `run_now` as `Run now`, for acts and columns. */
-export function verb(act: string): string {
-  const text = act.replaceAll("_", " ").slice(0, 40);
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
-  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(
-    0,
-    10,
-  );
-  const hasQueue = rows.some((row) => row.queue);
-  const hasActs = rows.some((row) => row.acts.length > 0) && may("operate");
-  const of = (row: ThingRow, name: string) => row.facts.find((fact) => fact.name === name)?.value;
-  return [
-    { name: "title", head: "Name", cell: (row) => <Text value={row.title} max={160} /> },
-    ...(hasQueue
-      ? [
-          {
-            name: "queue",
-            head: "Queue",
-            cell: (row: ThingRow) => (row.queue ? <QueueLink queue={row.queue} /> : "–"),
-          },
-        ]
-      : []),
-    { name: "state", head: "State", cell: (row) => <ThingState state={row.state} /> },
-    ...names.map((name, index) => ({
-      name: `fact ${name}`,
-      head: verb(name),
-      wide: index > 0,
-      cell: (row: ThingRow) => <Text value={of(row, name)} max={120} />,
-    })),
-    ...(hasActs
-      ? [
-          {
-            name: "acts",
-            head: "",
-            kind: "acts" as const,
-            cell: (row: ThingRow) => <Acts row={row} ask={ask} />,
-          },
-        ]
-      : []),
-  ];
-}
-
-function Acts({ row, ask }: { row: ThingRow; ask: Ask }) {
-  return (
-    <span class="row-acts">
-      {row.acts.slice(0, 4).map((act) => (
-        <button key={act} type="button" class="btn is-small" onClick={() => ask(act, row)}>
-          {verb(act)}
-        </button>
-      ))}
-    </span>
-  );
-}
 
 export function ThingsPage({ kind }: { kind: Feature }) {
   const queue = route.value.query["queue"];
@@ -166,7 +93,7 @@ export function ThingsPage({ kind }: { kind: Feature }) {
           {rows.length > 0 && (
             <Table
               label={name}
-              columns={columns(rows, (act, row) => setAsked({ act, row }))}
+              columns={columns(kind, rows, (act, row) => setAsked({ act, row }))}
               rows={rows}
               id={(row) => `${row.queue ?? ""} ${row.name}`}
             />
