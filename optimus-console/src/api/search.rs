@@ -1,7 +1,9 @@
 //! Finds a task, a queue, a cause or a process by a text.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use optimus_core::{Error, Key, QueueName, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -41,6 +43,27 @@ pub(crate) struct SearchPage {
     hits: Vec<Hit>,
     /// Queues whose tasks can be looked through for the text.
     scan: Vec<Scan>,
+    /// Queues that Redis refuses to read, because another program has written one of their keys.
+    /// Tasks of theirs may be missing among the hits.
+    unread: BTreeSet<String>,
+}
+
+/// The queues that could not be read.
+#[derive(Default)]
+struct Unread(BTreeSet<String>);
+
+impl Unread {
+    /// Returns what was read; `None` if only this queue can't be read, which hides no other.
+    fn skip<T>(&mut self, queue: &QueueName, read: Result<T, Error>) -> Result<Option<T>, Error> {
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(problem) if problem.is_unavailable() => Err(problem),
+            Err(_) => {
+                self.0.insert(queue.to_string());
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Something that was found.
@@ -73,8 +96,9 @@ pub(crate) async fn search(
         return Err(Problem::invalid(format!("search for 1 to {TEXT_CHARS} characters")));
     }
     let snapshot = seat.app.sampling.snapshot().await?;
-    let mut hits = by_id(&seat, &snapshot, &q).await?;
-    hits.extend(by_biz_id(&seat, &snapshot, &q).await?);
+    let mut unread = Unread::default();
+    let mut hits = by_id(&seat, &snapshot, &q, &mut unread).await?;
+    hits.extend(by_biz_id(&seat, &snapshot, &q, &mut unread).await?);
     let text = q.to_lowercase();
     hits.extend(queues(&seat, &snapshot, &text));
     hits.extend(causes(&seat, &snapshot, &text));
@@ -85,7 +109,7 @@ pub(crate) async fn search(
         queue: row.queue.clone(),
         href: format!("#/queues/{}?text={}", row.queue, escaped(&q)),
     });
-    Ok(Json(SearchPage { scan: scan.collect(), q, hits }))
+    Ok(Json(SearchPage { scan: scan.collect(), q, hits, unread: unread.0 }))
 }
 
 /// Returns the text with every byte escaped that a part of a URL can't have.
@@ -101,7 +125,12 @@ fn task_hit(kind: &'static str, id: &TaskId, text: String) -> Hit {
     Hit { kind, id: id.to_string(), text, href: format!("#/tasks/{id}") }
 }
 
-async fn by_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Problem> {
+async fn by_id(
+    seat: &Seat,
+    snapshot: &Snapshot,
+    q: &str,
+    unread: &mut Unread,
+) -> Result<Vec<Hit>, Problem> {
     let inspector = seat.inspector();
     let ids = if let Ok(id) = q.parse::<TaskId>() {
         let is_seen = seat.identity.queues.take(id.queue().as_str());
@@ -110,13 +139,24 @@ async fn by_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Pr
         let names = snapshot.seen_by(&seat.identity);
         let queues: Vec<QueueName> =
             names.filter_map(|entry| QueueName::new(&entry.row.queue).ok()).collect();
-        inspector.holders(uuid, &queues).await?
+        match inspector.holders(uuid, &queues).await {
+            Ok(ids) => ids,
+            Err(problem) if problem.is_unavailable() => return Err(problem.into()),
+            Err(_) => {
+                let mut ids = Vec::new();
+                for queue in queues {
+                    let read = inspector.holders(uuid, std::slice::from_ref(&queue)).await;
+                    ids.extend(unread.skip(&queue, read)?.into_iter().flatten());
+                }
+                ids
+            }
+        }
     } else {
         return Ok(Vec::new());
     };
     let mut hits = Vec::new();
     for id in ids.into_iter().take(HITS_MAX) {
-        if let Some(found) = inspector.get(&id).await? {
+        if let Some(found) = unread.skip(id.queue(), inspector.get(&id).await)?.flatten() {
             let name = found.record.and_then(Result::ok).map(|record| record.task);
             let text = format!("{} {}", name.unwrap_or_default(), found.state);
             hits.push(task_hit("task", &id, text.trim().to_owned()));
@@ -125,26 +165,38 @@ async fn by_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Pr
     Ok(hits)
 }
 
-async fn by_biz_id(seat: &Seat, snapshot: &Snapshot, q: &str) -> Result<Vec<Hit>, Problem> {
+async fn by_biz_id(
+    seat: &Seat,
+    snapshot: &Snapshot,
+    q: &str,
+    unread: &mut Unread,
+) -> Result<Vec<Hit>, Problem> {
     let inspector = seat.inspector();
     let all = snapshot.entries.iter().filter_map(|entry| QueueName::new(&entry.row.queue).ok());
     let all: Vec<QueueName> = all.take(QUEUES_MAX).collect();
     let names: Vec<(QueueName, String)> = {
         let mut known = seat.app.known_tasks.lock().await;
-        let names = known.read(&inspector, &all).await?.iter();
-        let seen = names.filter(|(queue, _)| seat.identity.queues.take(queue.as_str()));
+        let (names, refused) = known.read(&inspector, &all).await?;
+        let is_seen = |queue: &QueueName| seat.identity.queues.take(queue.as_str());
+        unread.0.extend(refused.iter().filter(|queue| is_seen(queue)).map(QueueName::to_string));
+        let seen = names.iter().filter(|(queue, _)| is_seen(queue));
         seen.flat_map(|(queue, tasks)| tasks.iter().map(|task| (queue.clone(), task.clone())))
             .take(NAMES_MAX)
             .collect()
     };
     let finds = names.into_iter().map(|(queue, task)| {
         let (inspector, key) = (&inspector, Key::new(queue.as_str(), task.clone(), q));
-        async move { Ok::<_, Error>((inspector.find(&key).await?, task)) }
+        async move { (inspector.find(&key).await, queue, task) }
     });
-    let found: Vec<(Option<TaskId>, String)> =
-        stream::iter(finds).buffered(REQUESTS_MAX).try_collect().await?;
-    let found = found.into_iter().filter_map(|(id, task)| Some((id?, task))).take(HITS_MAX);
-    Ok(found.map(|(id, task)| task_hit("biz_id", &id, format!("{task} with biz id {q}"))).collect())
+    let mut finds = stream::iter(finds).buffered(REQUESTS_MAX);
+    let mut hits = Vec::new();
+    while let Some((found, queue, task)) = finds.next().await {
+        if let Some(id) = unread.skip(&queue, found)?.flatten() {
+            hits.push(task_hit("biz_id", &id, format!("{task} with biz id {q}")));
+        }
+    }
+    hits.truncate(HITS_MAX);
+    Ok(hits)
 }
 
 fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {

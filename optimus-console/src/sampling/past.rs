@@ -1,7 +1,7 @@
 //! What a read needs of the reads before it: [`Past`].
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -21,6 +21,8 @@ const TARGET: Duration = Duration::from_secs(60);
 /// The time over which rates are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 const POINTS_MAX: usize = 120;
+/// Reads that are further apart are not of one line. They are 5 s apart while somebody looks.
+const GAP_MAX: Duration = Duration::from_secs(20);
 /// Of how many paused queues the reason is read.
 const PAUSES_MAX: usize = 100;
 const REQUESTS_MAX: usize = 8;
@@ -34,8 +36,22 @@ pub(super) struct Past {
     features: FeatureSearch,
     ended: BTreeMap<QueueName, VecDeque<(Instant, Totals)>>,
     points: VecDeque<Point>,
-    sums: Option<(u64, u64, u64)>,
+    last: Option<Last>,
     reads: u64,
+}
+
+/// The read before.
+struct Last {
+    at: Instant,
+    left_out: u64,
+    unread: BTreeSet<QueueName>,
+}
+
+impl Last {
+    /// Returns whether a queue that the read has not found was not there.
+    fn is_whole_but_for(&self, queue: &QueueName) -> bool {
+        self.left_out == 0 && !self.unread.contains(queue)
+    }
 }
 
 impl Past {
@@ -46,7 +62,7 @@ impl Past {
             client: client.clone(),
             ended: BTreeMap::new(),
             points: VecDeque::new(),
-            sums: None,
+            last: None,
             reads: 0,
         }
     }
@@ -63,9 +79,12 @@ impl Past {
         let now = Instant::now();
         let Sample { queues, unreadable, left_out, processes, slots_busy, slots_allowed, .. } =
             sample;
+        let unread: BTreeSet<_> = unreadable.iter().map(|(queue, _)| queue.clone()).collect();
         self.ended.retain(|queue, _| {
-            queues.binary_search_by(|sample| sample.seen.queue.cmp(queue)).is_ok()
+            unread.contains(queue)
+                || queues.binary_search_by(|sample| sample.seen.queue.cmp(queue)).is_ok()
         });
+        self.add_point(now, now_ms, &queues);
         let mut entries: Vec<Entry> = queues
             .iter()
             .map(|sample| self.entry(sample, now, shut.get(&sample.seen.queue)))
@@ -76,7 +95,7 @@ impl Past {
             processes: 0,
         }));
         entries.sort_by(|one, other| one.row.queue.cmp(&other.row.queue));
-        self.add_point(now_ms, &queues);
+        self.last = Some(Last { at: now, left_out, unread });
         self.reads += 1;
         Ok(Snapshot {
             number: self.reads,
@@ -159,21 +178,28 @@ impl Past {
         Entry { row, rates: rates.unwrap_or_default(), processes: sample.processes }
     }
 
-    fn add_point(&mut self, at_ms: u64, queues: &[QueueSample]) {
-        let sum = |of: fn(&Totals) -> u64| queues.iter().map(|queue| of(&queue.seen.totals)).sum();
-        let sums: (u64, u64, u64) = (
-            sum(|totals| totals.successes),
-            sum(|totals| totals.retries),
-            sum(|totals| totals.deaths),
-        );
-        if let Some(before) = self.sums.replace(sums) {
-            self.points.push_back(Point {
-                at_ms,
-                success: sums.0.saturating_sub(before.0),
-                retry: sums.1.saturating_sub(before.1),
-                dead: sums.2.saturating_sub(before.2),
-            });
+    /// Adds what has ended since the read before, and begins anew if nobody has read for long: one
+    /// point would be as high as all that ended meanwhile.
+    fn add_point(&mut self, now: Instant, at_ms: u64, queues: &[QueueSample]) {
+        let Some(last) = &self.last else { return };
+        if now.duration_since(last.at) > GAP_MAX {
+            self.points.clear();
+            return;
         }
+        let mut point = Point { at_ms, success: 0, retry: 0, dead: 0 };
+        for QueueSample { seen, .. } in queues {
+            if !self.ended.contains_key(&seen.queue) && last.is_whole_but_for(&seen.queue) {
+                // The queue is new, so all of it ended since.
+                let since = VecDeque::from([(last.at, Totals::default())]);
+                self.ended.insert(seen.queue.clone(), since);
+            }
+            let before = self.ended.get(&seen.queue).and_then(VecDeque::back);
+            let Some((_, before)) = before else { continue };
+            point.success += seen.totals.successes.saturating_sub(before.successes);
+            point.retry += seen.totals.retries.saturating_sub(before.retries);
+            point.dead += seen.totals.deaths.saturating_sub(before.deaths);
+        }
+        self.points.push_back(point);
         while self.points.len() > POINTS_MAX {
             self.points.pop_front();
         }
@@ -199,4 +225,22 @@ fn rates(first: &Totals, last: &Totals, time: Duration) -> Option<Rates> {
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn float(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_begins_anew_after_a_time_in_which_nobody_has_read() {
+        let client = Client::builder("memory://console-gap").connect().await.unwrap();
+        let mut past = Past::new(&client);
+        assert!(past.read().await.unwrap().series.is_empty());
+        assert_eq!(past.read().await.unwrap().series.len(), 1);
+        let read_at = past.last.as_ref().unwrap().at;
+        past.add_point(read_at + GAP_MAX, 0, &[]);
+        assert_eq!(past.points.len(), 2);
+        past.add_point(read_at + 2 * GAP_MAX, 0, &[]);
+        assert_eq!(past.points.len(), 0);
+    }
 }

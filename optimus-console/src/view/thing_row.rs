@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use optimus_core::{DateTime, TaskId, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,11 +26,35 @@ pub(crate) struct ThingRow {
 pub(crate) struct Fact {
     pub(crate) name: String,
     pub(crate) value: String,
+    kind: FactKind,
+}
+
+/// What the value of a fact is.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum FactKind {
+    Text,
+    /// A time in the form of RFC 3339.
+    Instant,
+    /// Ids of tasks, with a space between them.
+    Tasks,
 }
 
 impl Fact {
     pub(crate) fn new(name: &str, value: impl fmt::Display) -> Self {
-        Self { name: name.to_owned(), value: format!("{value}") }
+        Self { name: name.to_owned(), value: format!("{value}"), kind: FactKind::Text }
+    }
+
+    /// Returns a fact that is a time.
+    pub(crate) fn at(name: &str, at: DateTime<Utc>) -> Self {
+        let value = at.format("%Y-%m-%dT%H:%M:%SZ");
+        Self { kind: FactKind::Instant, ..Self::new(name, value) }
+    }
+
+    /// Returns a fact that names tasks.
+    pub(crate) fn tasks<'a>(name: &str, ids: impl IntoIterator<Item = &'a TaskId>) -> Self {
+        let ids: Vec<String> = ids.into_iter().map(TaskId::to_string).collect();
+        Self { kind: FactKind::Tasks, ..Self::new(name, ids.join(" ")) }
     }
 
     /// Returns a fact if there is a value.

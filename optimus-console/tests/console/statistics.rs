@@ -61,3 +61,43 @@ async fn statistics_that_are_too_old_are_read_again() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_in_a_queue_between_its_first_two_reads_is_in_the_line_and_in_the_rate() {
+    let stage = Stage::new().await;
+    let served = stage.open();
+    let first = served.browser.look("overview").await;
+    assert_eq!(first["series"], serde_json::json!([]), "one read has no difference");
+    stage.ended(["sent", "sent", "fail: no route"]).await;
+    eventually("the end of the tasks is read", SOON, async || {
+        let page = served.browser.look("overview").await;
+        let points = page["series"].as_array().unwrap();
+        let sum = |of: &str| points.iter().map(|point| point[of].as_u64().unwrap()).sum::<u64>();
+        let rate = |of: &str| page["rates"][of].as_f64().unwrap();
+        assert_eq!(sum("success") > 0, rate("success_s") > 0.0, "{page}");
+        assert_eq!(sum("dead") > 0, rate("dead_s") > 0.0, "{page}");
+        (sum("success"), sum("dead")) == (2, 1)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_had_ended_before_a_queue_could_be_read_is_not_in_the_line() {
+    let stage = Stage::new().await;
+    stage.ended(["sent", "sent"]).await;
+    let client = redis::Client::open(stage.url()).unwrap();
+    let mut admin = client.get_multiplexed_async_connection().await.unwrap();
+    let key = |name: &str| format!("{{{}:mail:0}}:{name}", stage.namespace);
+    redis::cmd("SET").arg(key("ready")).arg("x").query_async::<()>(&mut admin).await.unwrap();
+    let served = stage.open();
+    let first = served.browser.look("overview").await;
+    assert!(first["attention"].to_string().contains("WRONGTYPE"), "{first}");
+    redis::cmd("DEL").arg(key("ready")).query_async::<()>(&mut admin).await.unwrap();
+    eventually("the queue is read", SOON, async || {
+        let page = served.browser.look("overview").await;
+        let points = page["series"].as_array().unwrap();
+        assert!(points.iter().all(|point| point["success"] == 0), "{page}");
+        !points.is_empty() && page["attention"][0]["problem"].is_null()
+    })
+    .await;
+}

@@ -105,3 +105,30 @@ async fn a_dispenser_is_listed_while_it_has_items_and_a_day_after_its_last_use()
     assert_eq!(client.dispenser_names().await.unwrap(), ["fresh", "full", "held", "old"]);
     redis.kill();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_and_ids_of_things_are_marked_so_that_pages_can_show_them() {
+    let stage = Stage::new().await;
+    let filled = stage.fill().await;
+    stage.furnish().await;
+    let served = stage.open();
+    let run = json!({ "name": "digest", "act": "run_now" });
+    served.browser.act("things/schedules/act", &run).await.is(200);
+    let fact = |row: &Value, name: &str| -> (String, String) {
+        let facts = row["facts"].as_array().unwrap();
+        let found = facts.iter().find(|fact| fact["name"] == name).expect("it has this fact");
+        let text = |of: &str| found[of].as_str().unwrap().to_owned();
+        (text("kind"), text("value"))
+    };
+    let schedule = rows(&served, "schedules").await.remove(0);
+    let (kind, next) = fact(&schedule, "next");
+    assert_eq!((kind.as_str(), next.len(), next.ends_with('Z')), ("instant", 20, true), "{next}");
+    let (kind, last) = fact(&schedule, "last task");
+    assert!(kind == "tasks" && last.starts_with("mail/"), "{last}");
+    assert_eq!(fact(&schedule, "pace").0, "text");
+    let lane = rows(&served, "lanes?queue=mail").await.remove(0);
+    assert_eq!(fact(&lane, "since").0, "instant");
+    let (kind, holders) = fact(&lane, "holders");
+    assert!(kind == "tasks" && holders.parse::<optimus::TaskId>().is_ok(), "{holders}");
+    assert_ne!(holders, filled.blocked.to_string());
+}

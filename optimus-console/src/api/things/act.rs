@@ -1,10 +1,11 @@
 //! Acts on lanes, limits, schedules, sharded functions and sources.
 
 use axum::Json;
-use optimus_core::{Client, Gate, PauseAnswer, QueueName};
+use optimus_core::{Client, Gate, Limit, PauseAnswer, QueueName};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::limit_act::{self, LimitTold};
 use crate::{
     access::Role,
     api::{
@@ -33,6 +34,10 @@ pub(crate) enum Verb {
     Pause,
     Resume,
     RunNow,
+    /// Sets a limit, instead of the one that tasks declare.
+    Set,
+    /// Removes a limit that was set.
+    Remove,
 }
 
 /// Which thing, what, and why.
@@ -44,7 +49,19 @@ pub(crate) struct ThingAct {
     /// The `name` of the row.
     name: String,
     act: Verb,
+    /// The limit of `set`.
+    limit: Option<LimitTold>,
     reason: Option<String>,
+}
+
+/// An act, with what it needs.
+#[derive(Debug, Clone, Copy)]
+enum Doing {
+    Pause,
+    Resume,
+    RunNow,
+    Set(Limit),
+    Remove,
 }
 
 /// What is acted on.
@@ -56,7 +73,7 @@ enum Thing {
     Source(String),
 }
 
-/// Pauses, resumes or hurries a thing.
+/// Pauses, resumes or hurries a thing, or sets or removes a limit.
 #[utoipa::path(post, path = "/api/v1/things/{kind}/act", tag = "act", request_body = ThingAct,
     params(("kind" = inline(Kind), Path, description = "the kind of the thing")),
     responses((status = 200, body = Said), (status = 400, body = ErrorBody),
@@ -67,6 +84,7 @@ pub(crate) async fn act(
     Told(told): Told<ThingAct>,
 ) -> Result<Json<Said>, Problem> {
     seat.needs(Role::Operator)?;
+    let doing = doing_of(kind, &told)?;
     let thing = thing_of(&seat, kind, &told).await?;
     let queue = match &thing {
         Thing::Gate(queue, _) => Some(queue.clone()),
@@ -80,7 +98,7 @@ pub(crate) async fn act(
     let note = act_of(&seat, &format!("{kind}.{verb}"), target, told.reason.as_deref());
     let (client, who, why) = (seat.app.client.clone(), note.who.clone(), note.reason.clone());
     let text = audited(&seat, note, async move {
-        let text = done(&client, thing, told.act, (&who, &why)).await?;
+        let text = done(&client, thing, doing, (&who, &why)).await?;
         Ok((text.clone(), text))
     })
     .await?;
@@ -88,6 +106,21 @@ pub(crate) async fn act(
         changed(&seat, queue).await;
     }
     Ok(Json(Said { text }))
+}
+
+fn doing_of(kind: Kind, told: &ThingAct) -> Result<Doing, Problem> {
+    if matches!(told.act, Verb::Set | Verb::Remove) && kind != Kind::Limits {
+        return Err(Problem::invalid("only limits can be set and removed"));
+    }
+    Ok(match (told.act, &told.limit) {
+        (Verb::Set, Some(limit)) => Doing::Set(limit.read()?),
+        (Verb::Set, None) => return Err(Problem::invalid("name the `limit`")),
+        (_, Some(_)) => return Err(Problem::invalid("only `set` has a `limit`")),
+        (Verb::Pause, None) => Doing::Pause,
+        (Verb::Resume, None) => Doing::Resume,
+        (Verb::RunNow, None) => Doing::RunNow,
+        (Verb::Remove, None) => Doing::Remove,
+    })
 }
 
 async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Problem> {
@@ -157,48 +190,55 @@ fn known(done: &str, answer: PauseAnswer) -> String {
 async fn done(
     client: &Client,
     thing: Thing,
-    act: Verb,
+    act: Doing,
     (who, why): (&str, &str),
 ) -> Result<String, Problem> {
     let changed = |is_changed: bool| is_changed.then_some(());
     Ok(match (thing, act) {
-        (Thing::Gate(queue, gate), Verb::Pause) => {
+        (Thing::Gate(queue, gate), Doing::Pause) => {
             format!("paused; it {}", client.gate(queue, gate).pause(who, why).await?)
         }
-        (Thing::Gate(queue, gate), Verb::Resume) => {
+        (Thing::Gate(queue, gate), Doing::Resume) => {
             format!("resumed; it {}", client.gate(queue, gate).resume().await?)
         }
-        (Thing::Schedule(name), Verb::Pause) => {
+        (Thing::Gate(queue, gate), Doing::Set(limit)) => {
+            limit_act::set(client, queue, gate, limit).await?
+        }
+        (Thing::Gate(queue, gate), Doing::Remove) => limit_act::remove(client, queue, gate).await?,
+        (Thing::Schedule(name), Doing::Pause) => {
             let is_new = client.schedules().pause_because(&name, who, why).await?;
             said(changed(is_new), "paused", "it was paused before, or is not there")
         }
-        (Thing::Schedule(name), Verb::Resume) => {
+        (Thing::Schedule(name), Doing::Resume) => {
             let was_paused = client.schedules().resume(&name).await?;
             said(changed(was_paused), "resumed", "it was not paused")
         }
-        (Thing::Schedule(name), Verb::RunNow) => {
+        (Thing::Schedule(name), Doing::RunNow) => {
             let id = client.schedules().run_now(&name).await?;
             let id = id.ok_or_else(|| absent("schedule", &name))?;
             format!("submitted {id}")
         }
-        (Thing::Shards(name), Verb::Pause) => {
+        (Thing::Shards(name), Doing::Pause) => {
             paused(client.shards(name).because(who, why).pause_all().await?)
         }
-        (Thing::Shards(name), Verb::Resume) => {
+        (Thing::Shards(name), Doing::Resume) => {
             resumed(client.shards(name).because(who, why).resume().await?)
         }
-        (Thing::Source(name), Verb::Pause) => {
+        (Thing::Source(name), Doing::Pause) => {
             paused(client.source(name).because(who, why).pause().await?)
         }
-        (Thing::Source(name), Verb::Resume) => {
+        (Thing::Source(name), Doing::Resume) => {
             resumed(client.source(name).because(who, why).resume().await?)
         }
-        (Thing::Source(name), Verb::RunNow) => {
+        (Thing::Source(name), Doing::RunNow) => {
             client.source(name).scan_now().await?;
             "its workers read it now".to_owned()
         }
-        (Thing::Gate(..) | Thing::Shards(_), Verb::RunNow) => {
+        (Thing::Gate(..) | Thing::Shards(_), Doing::RunNow) => {
             return Err(Problem::invalid("only schedules and sources can run now"));
+        }
+        (_, Doing::Set(_) | Doing::Remove) => {
+            return Err(Problem::invalid("only limits can be set and removed"));
         }
     })
 }
@@ -221,6 +261,8 @@ impl Verb {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::RunNow => "run_now",
+            Self::Set => "set",
+            Self::Remove => "remove",
         }
     }
 }

@@ -2,10 +2,11 @@
 //! form, and acts on them.
 
 mod act;
+mod limit_act;
 mod of_namespace;
 mod of_queue;
 
-use optimus_core::{DateTime, Error, QueueName, Utc};
+use optimus_core::{Error, QueueName};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -96,9 +97,4 @@ fn unreadable_row(queue: &QueueName, problem: &Error) -> ThingRow {
         facts: Vec::new(),
         acts: Vec::new(),
     }
-}
-
-/// Returns a time as people and programs read it.
-fn instant(at: DateTime<Utc>) -> String {
-    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -2,10 +2,12 @@
 
 use axum::Json;
 use optimus_core::{
-    Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, TaskId,
+    AuditRow, Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails,
 };
 
-use super::{ROWS_A_QUEUE, ThingsOf, instant, queues_of, rows_of};
+use super::{ROWS_A_QUEUE, ThingsOf, limit_act::Setters, queues_of, rows_of};
+use tokio::sync::OnceCell;
+
 use crate::{
     access::Payloads,
     api::page::{Page, cursor},
@@ -32,7 +34,6 @@ pub(crate) async fn lanes(
 
 fn lane_row(queue: &QueueName, lane: &LaneDetails, payloads: Payloads) -> ThingRow {
     let shut = lane.shut.as_ref().map(|shut| pause_shown(shut, payloads));
-    let holders = lane.holders.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
     ThingRow {
         title: lane.key.clone(),
         name: lane.key.clone(),
@@ -40,8 +41,8 @@ fn lane_row(queue: &QueueName, lane: &LaneDetails, payloads: Payloads) -> ThingR
         state: shut.map_or_else(|| "open".to_owned(), |shut| shut.to_string()),
         facts: [
             Some(Fact::new("waiting", lane.waiting)),
-            Some(Fact::new("since", instant(lane.since))),
-            Some(Fact::new("holders", holders)),
+            Some(Fact::at("since", lane.since)),
+            (!lane.holders.is_empty()).then(|| Fact::tasks("holders", &lane.holders)),
             Fact::of("width", lane.width_set),
         ]
         .into_iter()
@@ -60,11 +61,32 @@ pub(crate) async fn limits(
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |_| true).await?;
     let (inspector, payloads) = (&seat.inspector(), seat.payloads());
+    // The acts are read with the first limit that somebody has set.
+    let setters = &OnceCell::new();
     let page = rows_of(queues, |queue| async move {
         let limits = inspector.limits(&queue, ROWS_A_QUEUE).await?;
-        Ok(limits.iter().map(|limit| limit_row(&queue, limit, payloads)).collect())
+        let mut rows = Vec::new();
+        for limit in &limits {
+            let mut row = limit_row(&queue, limit, payloads);
+            if limit.is_set {
+                let setters = setters.get_or_try_init(|| Setters::read(inspector)).await?;
+                row.facts.extend(set_by(setters.of(&queue, &row.name), payloads));
+            }
+            rows.push(row);
+        }
+        Ok(rows)
     });
     Ok(Json(page.await?))
+}
+
+/// Who has set a limit, and when.
+fn set_by(act: Option<&AuditRow>, payloads: Payloads) -> impl Iterator<Item = Fact> {
+    let facts = act.map(|AuditRow { at, act, .. }| {
+        let why = line_shown(&act.reason, payloads);
+        let why = if why.is_empty() { why } else { format!(" ({why})") };
+        [Fact::new("set by", format!("{}{why}", act.who)), Fact::at("set at", *at)]
+    });
+    facts.into_iter().flatten()
 }
 
 fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> ThingRow {
@@ -86,13 +108,16 @@ fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> Thi
             Some(Fact::new("working", found.working)),
             Some(Fact::new("waiting", found.waiting)),
             Fact::of("tokens", found.tokens),
-            Fact::of("next", found.next.map(instant)),
+            found.next.map(|at| Fact::at("next", at)),
             Some(Fact::new("from", if found.is_set { "operator" } else { "code" })),
         ]
         .into_iter()
         .flatten()
         .collect(),
-        acts: vec![if shut.is_some() { "resume" } else { "pause" }],
+        acts: [if shut.is_some() { "resume" } else { "pause" }, "set"]
+            .into_iter()
+            .chain(found.is_set.then_some("remove"))
+            .collect(),
     }
 }
 
@@ -132,7 +157,7 @@ fn group_row(group: &GroupDetails) -> ThingRow {
             Fact::new("ended", progress.done),
             Fact::new("failed", progress.failed),
             Fact::new("to requeue", progress.lost),
-            Fact::new("kept until", instant(group.kept_until)),
+            Fact::at("kept until", group.kept_until),
         ],
         acts: Vec::new(),
     }
@@ -172,9 +197,9 @@ fn schedule_row(found: &ScheduleDetails, payloads: Payloads) -> ThingRow {
         facts: [
             Some(Fact::new("pace", &found.pace)),
             Fact::of("task", found.record.as_ref().ok().map(|record| &record.task)),
-            Fact::of("next", found.next.map(instant)),
-            Fact::of("last", found.last.map(instant)),
-            Fact::of("last task", found.last_id.as_ref()),
+            found.next.map(|at| Fact::at("next", at)),
+            found.last.map(|at| Fact::at("last", at)),
+            found.last_id.as_ref().map(|id| Fact::tasks("last task", [id])),
             Fact::of("release", found.release.as_ref()),
             Fact::of("unreadable", found.record.as_ref().err()),
         ]

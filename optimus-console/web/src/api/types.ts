@@ -226,6 +226,8 @@ export interface Hits {
   q: string;
   hits: { kind: string; id: string; text: string; href: string }[];
   scan: { queue: string; href: string }[];
+  /** Queues that Redis refuses to read. */
+  unread: string[];
 }
 
 export interface RedisPage {
@@ -239,8 +241,15 @@ export interface ThingRow {
   name: string;
   title: string;
   state: string;
-  facts: { name: string; value: string }[];
+  facts: Fact[];
   acts: string[];
+}
+
+export interface Fact {
+  name: string;
+  value: string;
+  /** A time in RFC 3339, or ids of tasks with a space between them. */
+  kind: "text" | "instant" | "tasks";
 }
 
 export interface AuditRow {

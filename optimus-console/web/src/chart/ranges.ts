@@ -1,7 +1,7 @@
 // The spans of time that charts show.
 
 import type { StatsRow, Unit } from "../api/types";
-import { clock, day } from "../text/format";
+import { clock, day, zone } from "../text/format";
 
 export type RangeName = "1h" | "24h" | "14d" | "180d";
 
@@ -23,10 +23,12 @@ export function rangeOf(name: string | undefined): RangeName {
   return name !== undefined && name in RANGES ? (name as RangeName) : "1h";
 }
 
-/** The words for a row's time. */
+/** The words for a row's time, which name the reader's zone. */
 export function when(name: RangeName): (at: number) => string {
-  if (name === "1h") return (at) => clock(at).slice(0, 5);
-  return name === "180d" ? day : (at) => `${day(at)} ${clock(at).slice(0, 5)}`;
+  // The days of the statistics are days of UTC.
+  if (name === "180d") return (at) => `${new Date(at).toISOString().slice(0, 10)} UTC`;
+  const date = (at: number) => (name === "1h" ? "" : `${day(at)} `);
+  return (at) => `${date(at)}${clock(at).slice(0, 5)} ${zone(at)}`;
 }
 
 /** The rates of a column of counts, in tasks a second. */

@@ -1,7 +1,7 @@
 // The menu of pages.
 
 import { overview } from "../api/events";
-import { seesAll } from "../api/session";
+import { may, seesAll } from "../api/session";
 import { route } from "../state/route";
 import { write } from "../state/hash";
 import { Icon } from "../ui/Icon";
@@ -23,7 +23,9 @@ function Entry({ place }: { place: Place }) {
 }
 
 export function Nav({ isOpen, close }: { isOpen: boolean; close: () => void }) {
-  const groups = offered(overview.value, seesAll.value).filter((group) => group.length > 0);
+  const groups = offered(overview.value, { seesAll: seesAll.value, acts: may("operate") }).filter(
+    (group) => group.length > 0,
+  );
   return (
     <nav class={isOpen ? "nav is-open" : "nav"} aria-label="Pages" id="nav" onClick={close}>
       {groups.map((group) => (

@@ -8,7 +8,7 @@ import { Dialog } from "../ui/Dialog";
 import { Text } from "../ui/Text";
 import { useSearch } from "../pages/search/useSearch";
 import { overview } from "../api/events";
-import { seesAll } from "../api/session";
+import { may, seesAll } from "../api/session";
 import { offered } from "./places";
 
 interface Entry {
@@ -20,7 +20,7 @@ interface Entry {
 }
 
 function places(typed: string): Entry[] {
-  const all = offered(overview.value, seesAll.value).flat();
+  const all = offered(overview.value, { seesAll: seesAll.value, acts: may("operate") }).flat();
   const wanted = all.filter((place) => place.text.toLowerCase().includes(typed.toLowerCase()));
   return wanted.map((place) => ({ kind: "page", text: place.text, href: write([place.page]) }));
 }

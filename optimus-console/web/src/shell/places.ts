@@ -52,10 +52,21 @@ export const LAST: Place[] = [
   { page: "redis", text: "Redis", icon: "redis" },
 ];
 
-/** Returns those pages that the reader may see, of the features that are in use. */
-export function offered(of: Overview | undefined, seesAll: boolean): [Place[], Place[], Place[]] {
-  const seen = (place: Place) => seesAll || !place.isWhole;
-  const used = FEATURES.filter((place) => of?.features[place.page]);
+/** Who reads: whether they see each queue, and whether they act. */
+export interface Reader {
+  seesAll: boolean;
+  acts: boolean;
+}
+
+/**
+ * Returns those pages that the reader may see, of the features that are in use. Who acts can set
+ * the first limit.
+ */
+export function offered(of: Overview | undefined, reader: Reader): [Place[], Place[], Place[]] {
+  const seen = (place: Place) => reader.seesAll || !place.isWhole;
+  const used = FEATURES.filter(
+    ({ page }) => of && (of.features[page] || (page === "limits" && reader.acts)),
+  );
   return [PLACES, used.filter(seen), LAST.filter(seen)];
 }
 

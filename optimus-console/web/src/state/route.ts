@@ -14,6 +14,12 @@ export function open(href: string): void {
   location.hash = href;
 }
 
+/** Opens a page instead of the open one, to which the browser's back button does not lead. */
+export function replace(href: string): void {
+  history.replaceState(null, "", `${location.pathname}${location.search}${href}`);
+  route.value = read(href);
+}
+
 /** Changes what the open page shows, and leaves the history as it is. */
 export function refine(values: Record<string, string | undefined>): void {
   const next = { ...route.value.query };
@@ -21,7 +27,5 @@ export function refine(values: Record<string, string | undefined>): void {
     if (value === undefined || value === "") delete next[name];
     else next[name] = value;
   }
-  const href = write(route.value.parts, next);
-  history.replaceState(null, "", `${location.pathname}${location.search}${href}`);
-  route.value = read(href);
+  replace(write(route.value.parts, next));
 }

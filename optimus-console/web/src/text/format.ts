@@ -93,6 +93,24 @@ export function stamp(at: number): string {
   return `${day(at)} ${clock(at)}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** The reader's time zone at a time: `UTC`, `UTC+1`, `UTC-3:30`. Zones change with the seasons. */
+export function zone(at: number): string {
+  const minutes = -new Date(at).getTimezoneOffset();
+  if (!Number.isFinite(minutes) || minutes === 0) return "UTC";
+  const rest = Math.abs(minutes) % 60;
+  const hours = Math.floor(Math.abs(minutes) / 60);
+  return `UTC${minutes < 0 ? "-" : "+"}${hours}${rest === 0 ? "" : `:${two(rest)}`}`;
+}
+
+/** A whole time with its zone, and in UTC, in which programs write: the title of a time. */
+export function moment(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return "–";
+  const utc = date.toISOString().replace("T", " ").replace("Z", " UTC");
+  const name = zone(at);
+  return name === "UTC" ? utc : `${stamp(at)} ${name}, which is ${utc}`;
+}
+
 /** A size in bytes: `812 MB`. */
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";

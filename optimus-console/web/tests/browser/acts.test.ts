@@ -144,6 +144,57 @@ test("a process is asked to use other numbers of slots", () =>
     assert.deepEqual(on.store.acts[0]?.body, { act: "slots", slots: 12 });
   }));
 
+test("a limit is set, changed and removed, each time with a question and a reason", () =>
+  open({ role: "operator" }, async ({ page }, on) => {
+    await goTo(page, "#/limits");
+    await page.locator("tbody tr", { hasText: "limit stripe" }).getByText("ann (bank").waitFor();
+    await page.click("button:has-text('Set a limit')");
+    const asked = dialog(page);
+    await asked.getByLabel("Queue").fill("mail");
+    await asked.getByLabel("Applies to").selectOption({ label: "tasks of a name" });
+    await asked.getByLabel("Name of the task").fill("welcome");
+    await asked.getByLabel("Rate").fill("5");
+    await asked.getByRole("button", { name: "Set the limit" }).click();
+    await asked.locator("[role=alert]:has-text('such as 100/s')").waitFor();
+    assert.deepEqual(on.store.acts, [], "nothing was sent");
+    await asked.getByLabel("Rate").fill("5/m");
+    await asked.getByLabel("At once").fill("2");
+    await asked.getByText("At most 5 start a minute. At most 2 run at once").waitFor();
+    assert.deepEqual(await faults(page), []);
+    await asked.getByLabel("Reason").fill("smtp asks");
+    await asked.getByRole("button", { name: "Set the limit" }).click();
+    await asked.waitFor({ state: "detached" });
+    const row = page.locator("tbody tr", { hasText: "limit stripe" });
+    await row.getByRole("button", { name: "Set" }).click();
+    assert.equal(await asked.getByLabel("Burst").inputValue(), "10");
+    await asked.getByLabel("Rate").fill("50/s");
+    await page.keyboard.press("Enter");
+    await asked.waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Remove" }).click();
+    await asked.getByText("What the code of the tasks declares applies again.").waitFor();
+    await asked.getByRole("button", { name: "Remove the limit" }).click();
+    await asked.waitFor({ state: "detached" });
+    const path = "things/limits/act";
+    const limit = { rate: "5/m", max_working: 2 };
+    const changed = { rate: "50/s", burst: 10, max_working: 8 };
+    const stripe = { queue: "mail", name: "limit:stripe" };
+    assert.deepEqual(on.store.acts, [
+      {
+        path,
+        body: { queue: "mail", name: "task:welcome", act: "set", limit, reason: "smtp asks" },
+      },
+      { path, body: { ...stripe, act: "set", limit: changed } },
+      { path, body: { ...stripe, act: "remove" } },
+    ]);
+  }));
+
+test("a viewer can't set a limit", () =>
+  open({ role: "viewer" }, async ({ page }) => {
+    await goTo(page, "#/limits");
+    await page.waitForSelector("tbody tr:has-text('limit stripe')");
+    assert.equal(await page.locator("main button:has-text('et')").count(), 0);
+  }));
+
 test("an operation that somebody else has counted is confirmed with its count and its age", () =>
   open({}, async ({ page }, on) => {
     on.store.operations = [counted(Date.now(), 3_600_000)];

@@ -210,9 +210,78 @@ test("a dead end is not shown like a success, and spans are told as what they ar
     await page.locator(".timeline").getByText("later").first().waitFor();
   }));
 
-test("a ready task shows when it was submitted", () =>
+test("a queue that can't be read has no numbers, and a search names it", () =>
   open({}, async ({ page }) => {
-    await goTo(page, "#/queues/mail?state=ready");
-    await page.waitForSelector("th:has-text('Submitted')");
-    await page.waitForSelector("tbody td:has-text('ago')");
+    await goTo(page, "#/queues?text=tenant-acme");
+    const row = page.locator("tbody tr", { hasText: "can't be read" });
+    const cells = await row.locator("td").allInnerTexts();
+    assert.deepEqual([...new Set(cells.slice(1))], ["–"]);
+    await goTo(page, "#/search?q=order");
+    await page.waitForSelector("[role=status]:has-text('may be missing: tenant-acme')");
+  }));
+
+test("a task that waits for a slot or a limit shows when it was submitted", () =>
+  open({}, async ({ page }, on) => {
+    if (on.store.queues[0]) on.store.queues[0].counts.blocked = 7;
+    for (const state of ["ready", "blocked"]) {
+      await goTo(page, `#/queues/mail?state=${state}`);
+      await page.waitForSelector("th:has-text('Submitted')");
+      await page.waitForSelector("tbody td:has-text('ago')");
+      assert.equal(await page.locator("th:has-text('Since')").count(), 0);
+    }
+  }));
+
+test("schedules and groups tell times as spans, and their ids can be opened or copied", () =>
+  open({}, async ({ page, context }, on) => {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await goTo(page, "#/schedules");
+    const row = page.locator("tbody tr").first();
+    const next = row.getByText("in 4 h", { exact: true });
+    assert.match((await next.getAttribute("title")) ?? "", / UTC$/);
+    assert.equal(await row.getByText(/\dT\d/).count(), 0, "no time is written for programs");
+    await row
+      .getByRole("link", { name: /^[0-9a-f-]{36}$/ })
+      .first()
+      .click();
+    await page.waitForFunction(() => location.hash.startsWith("#/tasks/mail/"));
+    await goTo(page, "#/groups");
+    await page.locator("tbody button[aria-label='Copy the id']").first().click();
+    await page.waitForFunction(async () =>
+      /^mail\/[0-9a-f-]{36}$/.test(await navigator.clipboard.readText()),
+    );
+    assert.equal(on.store.acts.length, 0);
+  }));
+
+test("a search for the id of a task opens the task, and back leads to the page before", () =>
+  open({}, async ({ page }) => {
+    const uuid = "019aab0c-0000-7000-9000-c0ffee42d00d";
+    await goTo(page, "#/queues");
+    await goTo(page, "#/search");
+    await page.getByRole("searchbox").fill(uuid);
+    await page.waitForFunction((to) => location.hash === `#/tasks/mail/${to}`, uuid);
+    await page.waitForSelector(".timeline");
+    await page.goBack();
+    await page.waitForFunction(() => location.hash === "#/queues");
+    await page.keyboard.press("/");
+    await page.keyboard.type(`mail/${uuid}`);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((to) => location.hash === `#/tasks/mail/${to}`, uuid);
+  }));
+
+test("times name their zone", () =>
+  open({}, async ({ page }) => {
+    await page
+      .locator(".chart-foot")
+      .getByText(/^\d\d:\d\d UTC$/)
+      .first()
+      .waitFor();
+    await goTo(page, "#/tasks/mail/dead-1");
+    await page
+      .locator(".timeline")
+      .getByText(/^on \d{4}-\d\d-\d\d, UTC$/)
+      .first()
+      .waitFor();
+    await goTo(page, "#/audit");
+    const title = await page.locator("tbody time").first().getAttribute("title");
+    assert.match(title ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/);
   }));

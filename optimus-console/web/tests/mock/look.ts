@@ -1,6 +1,14 @@
 // The answers to reads.
 
-import type { Operation, Overview, QueueRow, State, StatsRow, Unit } from "../../src/api/types";
+import type {
+  Fact,
+  Operation,
+  Overview,
+  QueueRow,
+  State,
+  StatsRow,
+  Unit,
+} from "../../src/api/types";
 import { dice, uuid } from "./numbers";
 import { ERRORS, type Store, taskRow, tasksOf } from "./store";
 
@@ -212,7 +220,11 @@ export function processes(now: number) {
 
 export function search(store: Store, q: string) {
   const queues = store.queues.filter((row) => row.queue.includes(q)).slice(0, 5);
+  const id = /^(?:mail\/)?([0-9a-f-]{36})$/.exec(q)?.[1];
   const hits = [
+    ...(id === undefined
+      ? []
+      : [{ kind: "task", id: `mail/${id}`, text: "welcome dead", href: `#/tasks/mail/${id}` }]),
     ...queues.map((row) => ({
       kind: "queue",
       id: row.queue,
@@ -231,7 +243,8 @@ export function search(store: Store, q: string) {
   const scan = store.queues
     .slice(0, 6)
     .map((row) => ({ queue: row.queue, href: `#/queues/${row.queue}?text=${q}` }));
-  return { q, hits, scan };
+  const unread = store.queues.filter((row) => row.problem !== null).map((row) => row.queue);
+  return { q, hits, scan, unread };
 }
 
 export function redis() {
@@ -263,7 +276,58 @@ export function redis() {
   };
 }
 
-export function things(kind: string) {
+const rfc = (at: number) => new Date(at).toISOString().replace(/\.\d+/, "");
+
+const fact = (name: string, value: string, kind: Fact["kind"] = "text"): Fact => ({
+  name,
+  value,
+  kind,
+});
+
+function groups(now: number) {
+  const rows = [0, 1, 2].map((index) => ({
+    queue: "mail",
+    name: `mail/${uuid(index + 70)}`,
+    title: `mail/${uuid(index + 70)}`,
+    state: `${index} of 2 members have ended`,
+    facts: [fact("members", "2"), fact("kept until", rfc(now + 600_000_000), "instant")],
+    acts: [],
+  }));
+  return { rows, next: null };
+}
+
+/** A limit of the code, and one that an operator has set. */
+function limits(now: number) {
+  const rows = [
+    {
+      queue: "mail",
+      name: "limit:stripe",
+      title: "limit stripe",
+      state: "open",
+      facts: [
+        ...[fact("rate", "100/s"), fact("burst", "10"), fact("max_working", "8")],
+        ...[fact("working", "3"), fact("waiting", "0"), fact("tokens", "7")],
+        fact("from", "operator"),
+        fact("set by", "ann (bank asked, OPS-77)"),
+        fact("set at", rfc(now - 7_200_000), "instant"),
+      ],
+      acts: ["pause", "set", "remove"],
+    },
+    {
+      queue: "billing",
+      name: "task:charge_card",
+      title: "task charge_card",
+      state: "paused by ann (warehouse moves, OPS-412)",
+      facts: [fact("max_working", "4"), fact("working", "4"), fact("waiting", "38")],
+      acts: ["resume", "set"],
+    },
+  ];
+  return { rows, next: null };
+}
+
+export function things(kind: string, now: number) {
+  if (kind === "limits") return limits(now);
+  if (kind === "groups") return groups(now);
   const rows = Array.from({ length: 5 }, (_, index) => ({
     queue: kind === "shards" ? null : ["mail", "billing"][index % 2],
     name: `${kind}-${index}`,
@@ -273,12 +337,9 @@ export function things(kind: string) {
         : `${kind.slice(0, -1)} ${index + 1}`,
     state: index === 3 ? "paused by ann (warehouse moves, OPS-412)" : "active",
     facts: [
-      {
-        name: kind === "schedules" ? "Cron" : "Waiting",
-        value: kind === "schedules" ? "0 3 * * *" : String(12 * index),
-      },
-      { name: "Next", value: "in 4 h 12 min" },
-      { name: "Last", value: "19 h ago, success" },
+      kind === "schedules" ? fact("Cron", "0 3 * * *") : fact("Waiting", String(12 * index)),
+      fact("Next", rfc(now + 15_150_000), "instant"),
+      fact("Last task", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),
     ],
     acts: ["groups", "dispensers"].includes(kind)
       ? []

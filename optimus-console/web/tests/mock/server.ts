@@ -216,7 +216,7 @@ class Server {
         return found && advance(this.store, found, now);
       }
       default:
-        return this.options.mode === "empty" ? { rows: [], next: null } : look.things(first);
+        return this.options.mode === "empty" ? { rows: [], next: null } : look.things(first, now);
     }
   }
 }

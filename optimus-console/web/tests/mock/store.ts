@@ -56,6 +56,9 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
   counts.blocked = index % 4 === 0 ? Math.floor(roll() * 40) : 0;
   counts.dead = index % 3 === 0 ? 17 + Math.floor(roll() * 900) : 0;
   counts.cancelled = Math.floor(roll() * 30);
+  // The server does not know the numbers of a queue that Redis refuses to read.
+  const isUnread = index === 8;
+  if (isUnread) Object.assign(counts, emptyCounts());
   const slots = index === 4 ? 0 : 16 + Math.floor(roll() * 80);
   return {
     queue,
@@ -64,14 +67,13 @@ function queueRow(queue: string, index: number, now: number): QueueRow {
     oldest_ms: counts.ready > 0 ? Math.floor(roll() * (index % 5 === 0 ? 900_000 : 9000)) : null,
     paused:
       index === 6 ? { by: "ann", why: "warehouse moves, OPS-412", since_ms: now - 840_000 } : null,
-    rate_s: Math.round(roll() * 3100) / 10,
-    failed_1h: index % 3 === 0 ? Math.floor(roll() * 40) : 0,
-    slots,
+    rate_s: isUnread ? null : Math.round(roll() * 3100) / 10,
+    failed_1h: isUnread ? null : index % 3 === 0 ? Math.floor(roll() * 40) : 0,
+    slots: isUnread ? null : slots,
     unserved: slots === 0 && counts.ready > 0,
     want_slots: index === 0 ? 96 : slots,
-    drain_ms: counts.ready > 0 ? Math.floor(roll() * 90_000) : 0,
-    problem:
-      index === 8 ? "WRONGTYPE Operation against a key holding the wrong kind of value" : null,
+    drain_ms: isUnread ? null : counts.ready > 0 ? Math.floor(roll() * 90_000) : 0,
+    problem: isUnread ? "WRONGTYPE Operation against a key holding the wrong kind of value" : null,
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, bytes, duration, percent, rate, short, whole } from "../../src/text/format";
+import { ago, bytes, duration, moment, percent, rate, short, whole } from "../../src/text/format";
 
 test("a number is short, and its unit changes before it reaches a thousand", () => {
   const shown = [0, 7, 0.25, 1.5, 999, 1000, 1204, 12_412, 999_499, 999_600, 2_310_442].map(short);
@@ -56,6 +56,24 @@ test("a time is told as the span from now", () => {
   const shown = [0, 5000, 98_000, 7_300_000, -46_000].map((span) => ago(now - span, now));
   assert.deepEqual(shown, ["now", "5 s ago", "1 min ago", "2 h ago", "in 46 s"]);
   assert.equal(ago(null, now), "–");
+});
+
+test("a time is told with its zone, and in UTC", () => {
+  const at = Date.UTC(2026, 10, 27, 9, 12, 40, 120);
+  const before = process.env["TZ"];
+  const told = ["UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kolkata"].map((zone) => {
+    process.env["TZ"] = zone;
+    return moment(at);
+  });
+  if (before === undefined) delete process.env["TZ"];
+  else process.env["TZ"] = before;
+  assert.deepEqual(told, [
+    "2026-11-27 09:12:40.120 UTC",
+    "2026-11-27 10:12:40.120 UTC+1, which is 2026-11-27 09:12:40.120 UTC",
+    "2026-11-27 05:42:40.120 UTC-3:30, which is 2026-11-27 09:12:40.120 UTC",
+    "2026-11-27 14:42:40.120 UTC+5:30, which is 2026-11-27 09:12:40.120 UTC",
+  ]);
+  assert.equal(moment(Number.NaN), "–");
 });
 
 test("sizes and parts", () => {

@@ -8,13 +8,22 @@ const using = (names: string[]) =>
 const pages = (of: ReturnType<typeof offered>) =>
   of.map((group) => group.map((place) => place.page));
 
+const VIEWER = { seesAll: true, acts: false };
+
 test("the menu has the features that are in use", () => {
-  assert.deepEqual(pages(offered(using(["lanes", "shards"]), true))[1], ["lanes", "shards"]);
-  assert.deepEqual(pages(offered(undefined, true))[1], []);
+  assert.deepEqual(pages(offered(using(["lanes", "shards"]), VIEWER))[1], ["lanes", "shards"]);
+  assert.deepEqual(pages(offered(undefined, { seesAll: true, acts: true }))[1], []);
 });
 
 test("a reader of some queues is not offered pages about all of them", () => {
-  const [, features, last] = pages(offered(using(["lanes", "shards", "sources"]), false));
+  const [, features, last] = pages(
+    offered(using(["lanes", "shards", "sources"]), { seesAll: false, acts: false }),
+  );
   assert.deepEqual(features, ["lanes"]);
   assert.deepEqual(last, ["redis"]);
+});
+
+test("who acts is offered the page of limits before the first one is set", () => {
+  assert.deepEqual(pages(offered(using([]), { seesAll: true, acts: true }))[1], ["limits"]);
+  assert.deepEqual(pages(offered(using([]), VIEWER))[1], []);
 });

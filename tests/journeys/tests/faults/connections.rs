@@ -1,13 +1,15 @@
 //! The number of a worker's connections, and the worker's behaviour without them.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     slice,
     time::{Duration, Instant},
 };
 
 use crate::common::{Bench, Double, Gate, Raw, Wait};
-use optimus_core::{Client, Due, QueueName, Task};
+use optimus_core::{BoxError, Client, Context, Due, QueueName, Task};
 use optimus_testkit::{RedisServer, eventually};
+use serde::{Deserialize, Serialize};
 
 const SOON: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(1);
@@ -15,6 +17,23 @@ const POLL: Duration = Duration::from_secs(1);
 /// for cancels.
 const CONNECTIONS: usize = 4;
 const QUEUES: usize = 200;
+
+/// A task that adds a line to its log.
+#[derive(Serialize, Deserialize)]
+struct Says {}
+
+/// The text of the line.
+const SAID: &str = "nothing-else-has-this-text";
+
+impl Task for Says {
+    const NAME: &'static str = "says";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        ctx.log(SAID);
+        Ok(())
+    }
+}
 
 /// Returns the ids of the server's clients whose entry contains this text.
 async fn clients(raw: &mut Raw, which: &str) -> Vec<String> {
@@ -114,4 +133,39 @@ async fn a_worker_that_gets_no_connection_to_wait_on_polls() {
     raw.run("CONFIG SET maxclients 1000").await;
     gate.open.hit();
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_lines_of_tasks_go_over_no_connection_of_heartbeats() {
+    let server = RedisServer::builder().tcp().start();
+    let bench = Bench::at(&server.url()).await;
+    let (mut monitor, mut raw) = (bench.raw().await, bench.raw().await);
+    monitor.run("MONITOR").await;
+    let worker = bench.start(bench.worker().task_type::<Says>());
+    let handle = bench.client.submit(Says {}.call()).await.unwrap();
+    handle.result_within(SOON).await.unwrap();
+    worker.stop().await;
+    raw.run("ECHO the-end").await;
+    // The scripts that were called over each connection, and the connection of the line.
+    let mut called = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut said = BTreeSet::new();
+    loop {
+        let line = monitor.next_line().await;
+        if line.contains("the-end") {
+            break;
+        }
+        let (_, rest) = line.split_once('[').unwrap();
+        let (address, command) = rest.split_once(']').unwrap();
+        let mut words = command.split_whitespace();
+        let is_call = words.next() == Some("\"EVALSHA\"") && !address.ends_with("lua");
+        if let Some(script) = words.next().filter(|_| is_call) {
+            called.entry(address.to_owned()).or_default().insert(script.to_owned());
+            if command.contains(SAID) {
+                said.insert(address.to_owned());
+            }
+        }
+    }
+    let own = said.first().expect("the line was added");
+    assert_eq!((said.len(), called[own].len()), (1, 1), "{said:?} {called:?}");
+    assert!(called.values().any(|scripts| scripts.len() > 2), "heartbeats and others: {called:?}");
 }

@@ -3,6 +3,7 @@
 import { usePages } from "../../api/pages";
 import type { AuditRow } from "../../api/types";
 import { stamp } from "../../text/format";
+import { Clock } from "../../ui/Ago";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { More } from "../../ui/More";
 import { type Column, Table } from "../../ui/Table";
@@ -12,7 +13,7 @@ const COLUMNS: Column<AuditRow>[] = [
   {
     name: "at",
     head: "Time",
-    cell: (row) => <span class="num">{stamp(row.at_ms).slice(0, 19)}</span>,
+    cell: (row) => <Clock at={row.at_ms} text={stamp(row.at_ms).slice(0, 19)} />,
   },
   { name: "who", head: "Who", cell: (row) => <Text value={row.who} max={60} /> },
   { name: "act", head: "Act", cell: (row) => <Text value={row.act} max={60} /> },

@@ -23,7 +23,12 @@ const COLUMNS: Column<QueueRow>[] = [
       </span>
     ),
   },
-  { name: "ready", head: "Ready", kind: "number", cell: (row) => short(row.counts.ready) },
+  {
+    name: "ready",
+    head: "Ready",
+    kind: "number",
+    cell: (row) => (row.problem === null ? short(row.counts.ready) : "–"),
+  },
   {
     name: "oldest",
     head: "Oldest",

@@ -6,6 +6,7 @@ import { usePages } from "../../api/pages";
 import type { HistoryRow, QueueDetail } from "../../api/types";
 import { current } from "../../state/time";
 import { clock, bytes, duration } from "../../text/format";
+import { Clock } from "../../ui/Ago";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { More } from "../../ui/More";
 import { StateTag } from "../../ui/StateTag";
@@ -18,7 +19,12 @@ const COLUMNS: Column<HistoryRow>[] = [
   { name: "id", head: "Id", cell: (row) => <TaskLink id={row.id} /> },
   { name: "task", head: "Task", cell: (row) => <Text value={row.task} max={120} /> },
   { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
-  { name: "ended", head: "Ended", kind: "number", cell: (row) => clock(row.ended_ms) },
+  {
+    name: "ended",
+    head: "Ended",
+    kind: "number",
+    cell: (row) => <Clock at={row.ended_ms} text={clock(row.ended_ms)} />,
+  },
   { name: "attempt", head: "Attempt", kind: "number", cell: (row) => row.attempt },
   { name: "took", head: "Took", kind: "number", cell: (row) => duration(row.took_ms) },
   {

@@ -85,10 +85,8 @@ export function columns(state: State): Column<TaskRow>[] {
       return [ID, TASK, at("Cancelled"), CREATED, HEADERS];
     case "success":
       return [ID, TASK, at("Ended"), ATTEMPT, TOOK, WORKER];
-    case "ready":
-      // Nothing else is stored of when it became ready.
-      return [ID, TASK, { ...CREATED, wide: false }, ATTEMPT, HEADERS];
     default:
-      return [ID, TASK, at("Since"), ATTEMPT, HEADERS];
+      // Nothing else is stored of when a task became ready or blocked.
+      return [ID, TASK, { ...CREATED, wide: false }, ATTEMPT, HEADERS];
   }
 }

@@ -9,8 +9,12 @@ import { QueueLink } from "../../ui/TaskLink";
 
 type CountName = keyof QueueRow["counts"];
 
+/** What stands for a number that could not be read. */
+const UNKNOWN = <span class="dim">–</span>;
+
 /** A count that leads to its tasks. Zero is quiet. */
 function counted(row: QueueRow, state: CountName) {
+  if (row.problem !== null) return UNKNOWN;
   const value = row.counts[state];
   if (value === 0) return <span class="zero">0</span>;
   return (
@@ -70,7 +74,9 @@ export const COLUMNS: Column<QueueRow>[] = [
     kind: "number",
     wide: true,
     cell: (row) =>
-      row.failed_1h ? (
+      row.failed_1h === null ? (
+        UNKNOWN
+      ) : row.failed_1h > 0 ? (
         <span class="is-bad">{short(row.failed_1h)}</span>
       ) : (
         <span class="zero">0</span>

@@ -1,13 +1,15 @@
 // Finds a task by its id or business id, a queue, a failure or a worker; offers to scan queues for
 // any other text.
 
+import { useEffect } from "preact/hooks";
 import type { Hits } from "../../api/types";
 import { inner } from "../../state/hash";
-import { refine, route } from "../../state/route";
+import { refine, replace, route } from "../../state/route";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { Panel } from "../../ui/Panel";
 import { type Column, Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
+import { exact } from "./exact";
 import { useSearch } from "./useSearch";
 
 type Hit = Hits["hits"][number];
@@ -42,9 +44,36 @@ function Scan({ hits }: { hits: Hits }) {
   );
 }
 
+/** How many queues are named. */
+const NAMED = 10;
+
+/** Tasks of these queues may be missing. */
+function Unread({ queues }: { queues: string[] }) {
+  if (queues.length === 0) return null;
+  const more = queues.length - NAMED;
+  return (
+    <p class="banner is-warning" role="status">
+      {queues.length === 1 ? "A queue" : "Some queues"} can't be read, so their tasks may be
+      missing:{" "}
+      {queues.slice(0, NAMED).map((queue, index) => (
+        <span key={queue}>
+          {index > 0 && ", "}
+          <Text value={queue} max={80} />
+        </span>
+      ))}
+      {more > 0 && ` and ${more} more`}
+    </p>
+  );
+}
+
 export function SearchPage() {
   const typed = route.value.query["q"] ?? "";
   const { hits, error } = useSearch(typed.trim());
+  const task = exact(hits, typed.trim());
+  useEffect(() => {
+    const href = task === undefined ? undefined : inner(task);
+    if (href !== undefined) replace(href);
+  }, [task]);
   return (
     <>
       <div class="page-head">
@@ -74,6 +103,7 @@ export function SearchPage() {
       {typed !== "" && hits === undefined && error === undefined && <Waiting />}
       {hits !== undefined && typed !== "" && (
         <>
+          <Unread queues={hits.unread} />
           {hits.hits.length === 0 ? (
             <Empty>Nothing has this name.</Empty>
           ) : (

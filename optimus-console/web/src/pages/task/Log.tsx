@@ -3,7 +3,7 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { TaskDetail } from "../../api/types";
-import { clock, stamp, whole } from "../../text/format";
+import { clock, moment, whole } from "../../text/format";
 import { Empty } from "../../ui/Await";
 import { Panel } from "../../ui/Panel";
 import { Lines } from "../../ui/Text";
@@ -48,7 +48,7 @@ export function Log({ log, isLive }: Props) {
         >
           {log.lines.map((line, index) => (
             <div key={index} class="log-line">
-              <time class="dim num" title={`${stamp(line.at_ms)}, attempt ${line.attempt}`}>
+              <time class="dim num" title={`${moment(line.at_ms)}, attempt ${line.attempt}`}>
                 {clock(line.at_ms)}
               </time>
               <span class="dim num" title="Attempt">

@@ -1,7 +1,7 @@
 // What has happened to a task, with the spans between.
 
 import type { TimelineRow } from "../../api/types";
-import { clock, day, duration, stamp } from "../../text/format";
+import { clock, day, duration, moment, zone } from "../../text/format";
 import { Empty } from "../../ui/Await";
 import { Text } from "../../ui/Text";
 
@@ -31,12 +31,16 @@ export function Timeline({ rows }: { rows: TimelineRow[] }) {
         return (
           <li key={index} class={`at-${tone(row)}`}>
             <span class="timeline-dot" aria-hidden="true" />
-            <time class="num" title={stamp(row.at_ms)}>
+            <time class="num" title={moment(row.at_ms)}>
               {clock(row.at_ms)}
             </time>
             <span class="timeline-what">
               <b>{NAMES[row.kind] ?? row.kind}</b>{" "}
-              {isNewDay && <span class="dim num">on {day(row.at_ms)}</span>}{" "}
+              {isNewDay && (
+                <span class="dim num">
+                  on {day(row.at_ms)}, {zone(row.at_ms)}
+                </span>
+              )}{" "}
               {before !== undefined && row.at_ms > before.at_ms && (
                 <span class="dim num">{duration(row.at_ms - before.at_ms)} later</span>
               )}

@@ -2,6 +2,7 @@
 // dispensers.
 
 import { useState } from "preact/hooks";
+import { SetLimit } from "../../acts/SetLimit";
 import { post, query } from "../../api/client";
 import { usePages } from "../../api/pages";
 import { may } from "../../api/session";
@@ -11,10 +12,9 @@ import { refine, route } from "../../state/route";
 import { Confirm } from "../../ui/Confirm";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { More } from "../../ui/More";
-import { StateTag } from "../../ui/StateTag";
-import { type Column, Table } from "../../ui/Table";
-import { QueueLink } from "../../ui/TaskLink";
+import { Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
+import { columns, verb } from "./columns";
 
 const ABOUT: Record<Feature, string> = {
   lanes: "The tasks of a lane run in their order, as many at a time as it is wide.",
@@ -30,7 +30,7 @@ const ABOUT: Record<Feature, string> = {
 const EMPTY: Record<Feature, string> = {
   lanes: 'No task waits in a lane. A task joins a lane by its key, such as lane = "user-{user}".',
   limits:
-    "No limit is set, declared or in use. Set one in the code of a task, or with optimus limit.",
+    "No limit is set, declared or in use. Set one here, in the code of a task, or with optimus limit.",
   schedules: "No schedule. Add one in code, or with optimus schedule put.",
   groups: "No group of tasks is kept. A group is kept for a while after its last task has ended.",
   shards: "No sharded function. One is listed once a worker serves it.",
@@ -47,82 +47,15 @@ const PAUSE: Partial<Record<Feature, string>> = {
   sources: "No worker reads it until it is resumed. Tasks that it has submitted go on.",
 };
 
-/** The state of a thing, which may say by whom and why it is paused. */
-function ThingState({ state }: { state: string }) {
-  const word = state.startsWith("paused") ? "paused" : state;
-  const isWord = /^[a-z]+$/.test(word);
-  const rest = isWord ? state.slice(word.length).trim() : state;
-  return (
-    <span class="thing-state">
-      {isWord && <StateTag state={word} />}
-      {rest !== "" && <Text value={rest} max={240} class={isWord ? "dim" : ""} />}
-    </span>
-  );
-}
-
-type Ask = (act: string, row: ThingRow) => void;
-
-/** `run_now` as `Run now`, for acts and columns. */
-export function verb(act: string): string {
-  const text = act.replaceAll("_", " ").slice(0, 40);
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function columns(rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
-  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(
-    0,
-    10,
-  );
-  const hasQueue = rows.some((row) => row.queue);
-  const hasActs = rows.some((row) => row.acts.length > 0) && may("operate");
-  const of = (row: ThingRow, name: string) => row.facts.find((fact) => fact.name === name)?.value;
-  return [
-    { name: "title", head: "Name", cell: (row) => <Text value={row.title} max={160} /> },
-    ...(hasQueue
-      ? [
-          {
-            name: "queue",
-            head: "Queue",
-            cell: (row: ThingRow) => (row.queue ? <QueueLink queue={row.queue} /> : "–"),
-          },
-        ]
-      : []),
-    { name: "state", head: "State", cell: (row) => <ThingState state={row.state} /> },
-    ...names.map((name, index) => ({
-      name: `fact ${name}`,
-      head: verb(name),
-      wide: index > 0,
-      cell: (row: ThingRow) => <Text value={of(row, name)} max={120} />,
-    })),
-    ...(hasActs
-      ? [
-          {
-            name: "acts",
-            head: "",
-            kind: "acts" as const,
-            cell: (row: ThingRow) => <Acts row={row} ask={ask} />,
-          },
-        ]
-      : []),
-  ];
-}
-
-function Acts({ row, ask }: { row: ThingRow; ask: Ask }) {
-  return (
-    <span class="row-acts">
-      {row.acts.slice(0, 4).map((act) => (
-        <button key={act} type="button" class="btn is-small" onClick={() => ask(act, row)}>
-          {verb(act)}
-        </button>
-      ))}
-    </span>
-  );
-}
+/** What other acts mean. */
+const MEANS: Record<string, string> = {
+  remove: "What the code of the tasks declares applies again. Tasks that wait for it may start.",
+};
 
 export function ThingsPage({ kind }: { kind: Feature }) {
   const queue = route.value.query["queue"];
   const pages = usePages<ThingRow>(`${kind}${query({ queue })}`);
-  const [asked, setAsked] = useState<{ act: string; row: ThingRow }>();
+  const [asked, setAsked] = useState<{ act: string; row?: ThingRow }>();
   const name = FEATURES.find((place) => place.page === kind)?.text ?? kind;
   const { rows } = pages;
   return (
@@ -130,6 +63,13 @@ export function ThingsPage({ kind }: { kind: Feature }) {
       <div class="page-head">
         <h1>{name}</h1>
         <p class="dim">{ABOUT[kind]}</p>
+        {kind === "limits" && may("operate") && (
+          <div class="acts">
+            <button type="button" class="btn" onClick={() => setAsked({ act: "set" })}>
+              Set a limit
+            </button>
+          </div>
+        )}
       </div>
       {queue !== undefined && (
         <p class="page-filter">
@@ -153,7 +93,7 @@ export function ThingsPage({ kind }: { kind: Feature }) {
           {rows.length > 0 && (
             <Table
               label={name}
-              columns={columns(rows, (act, row) => setAsked({ act, row }))}
+              columns={columns(kind, rows, (act, row) => setAsked({ act, row }))}
               rows={rows}
               id={(row) => `${row.queue ?? ""} ${row.name}`}
             />
@@ -161,26 +101,60 @@ export function ThingsPage({ kind }: { kind: Feature }) {
           <More of={pages} noun={kind === "shards" ? "functions" : kind} />
         </div>
       )}
-      {asked && (
-        <Confirm
-          title={`${verb(asked.act)}?`}
-          act={verb(asked.act)}
-          reasonHint={asked.act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
+      {asked?.act === "set" && (
+        <SetLimit
+          row={asked.row}
+          queue={queue}
           close={() => setAsked(undefined)}
-          run={async (reason) => {
-            const { row, act } = asked;
-            const body = { queue: row.queue ?? null, name: row.name, act, reason };
-            const answer = await post<{ text?: string } | undefined>(`things/${kind}/act`, body);
-            void pages.refresh();
-            return answer?.text ?? "Done.";
-          }}
-        >
-          <p>
-            <Text value={asked.row.title} max={200} />
-          </p>
-          {asked.act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
-        </Confirm>
+          done={() => void pages.refresh()}
+        />
+      )}
+      {asked?.row !== undefined && asked.act !== "set" && (
+        <AskAct
+          kind={kind}
+          act={asked.act}
+          row={asked.row}
+          close={() => setAsked(undefined)}
+          done={() => void pages.refresh()}
+        />
       )}
     </>
+  );
+}
+
+interface AskProps {
+  kind: Feature;
+  act: string;
+  row: ThingRow;
+  close: () => void;
+  done: () => void;
+}
+
+function AskAct({ kind, act, row, close, done }: AskProps) {
+  return (
+    <Confirm
+      title={act === "remove" ? "Remove this limit?" : `${verb(act)}?`}
+      act={act === "remove" ? "Remove the limit" : verb(act)}
+      danger={act === "remove"}
+      reasonHint={act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
+      close={close}
+      run={async (reason) => {
+        const body = { queue: row.queue ?? null, name: row.name, act, reason };
+        const answer = await post<{ text?: string } | undefined>(`things/${kind}/act`, body);
+        done();
+        return answer?.text ?? "Done.";
+      }}
+    >
+      <p>
+        <Text value={row.title} max={200} />
+        {row.queue && (
+          <>
+            , queue <Text value={row.queue} max={80} />
+          </>
+        )}
+      </p>
+      {act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
+      {MEANS[act] !== undefined && <p>{MEANS[act]}</p>}
+    </Confirm>
   );
 }
