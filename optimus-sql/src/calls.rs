@@ -6,6 +6,8 @@ use optimus_core::{Client, RecordError, Submission};
 
 use crate::{noted::id_of, stream::StoredRow};
 
+const TOO_LARGE: &str = "the body is too large to be read: above 256 MiB";
+
 /// A row that can be submitted.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredCall {
@@ -65,7 +67,8 @@ enum Problem {
 fn read_call(row: &StoredRow) -> Result<Submission, Problem> {
     let id = id_of(&row.queue, &row.id).map_err(Problem::Bad)?;
     let age = row.age.min(Duration::from_secs(u64::from(u32::MAX)));
-    Submission::from_bytes(id, &row.body, age).map_err(|problem| match problem {
+    let body = row.body.as_deref().ok_or_else(|| Problem::Bad(TOO_LARGE.to_owned()))?;
+    Submission::from_bytes(id, body, age).map_err(|problem| match problem {
         RecordError::Newer(_) => Problem::Newer(problem.to_string()),
         problem => Problem::Bad(problem.to_string()),
     })

@@ -2,6 +2,10 @@
 
 use crate::statement::Statement;
 
+/// The most bytes of a body that a relay reads. SQLite makes digits of it, in a text of up to 10⁹
+/// bytes; a row of PostgreSQL has at most 2³⁰.
+const BODY_MAX: usize = 256 << 20;
+
 /// The SQL of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -50,6 +54,30 @@ impl Dialect {
     /// may insert, must not overflow: the read would fail, and no call would be submitted.
     pub(crate) fn age_ms(self) -> String {
         format!("{} - CASE WHEN at_ms < 0 THEN 0 ELSE at_ms END", self.now_ms())
+    }
+
+    /// Returns the body of a row, or NULL if it is so large that the database could not hand it
+    /// over: the read would fail, and no call would be submitted. MySQL stores no such row.
+    pub(crate) fn body(self) -> String {
+        match self {
+            Self::Postgres | Self::Sqlite => {
+                format!("CASE WHEN {} <= {BODY_MAX} THEN body END", self.size())
+            }
+            Self::MySql => "body".to_owned(),
+        }
+    }
+
+    /// Returns the length of a body in bytes.
+    pub(crate) const fn size(self) -> &'static str {
+        match self {
+            Self::Postgres | Self::MySql => "LENGTH(body)",
+            // A text is as long as its characters before the first NUL. Anybody may insert one.
+            // SQLite knows the type and the length of a BLOB without a look at it.
+            Self::Sqlite => {
+                "CASE typeof(body) WHEN 'blob' THEN LENGTH(body) \
+                 ELSE LENGTH(CAST(body AS blob)) END"
+            }
+        }
     }
 
     /// Returns an insert that does nothing if the key is taken. Columns have no blanks.

@@ -89,18 +89,19 @@ fn small_rows(above: i64, but: &[&str], without: &[i64]) -> Statement {
 /// Returns the statement that reads the rows of a batch.
 fn first_rows(dialect: Dialect, above: i64, but: &[&str], without: &[i64]) -> Statement {
     let (age, ended) = (dialect.age_ms(), dialect.ended_below());
+    let (body, size) = (dialect.body(), dialect.size());
     let of_summed = match dialect {
         // MySQL keeps the rows of subqueries in temporary tables: on the disk if they have bodies.
         Dialect::MySql => format!(
-            "SELECT o.seq, queue, id, body, {age} AS age, {ended} AS ended FROM (\
+            "SELECT o.seq, queue, id, {body} AS body, {age} AS age, {ended} AS ended FROM (\
              SELECT seq, size, SUM(size) OVER (ORDER BY seq) AS total FROM (\
-             SELECT seq, LENGTH(body) AS size"
+             SELECT seq, {size} AS size"
         ),
         Dialect::Postgres | Dialect::Sqlite => format!(
             "SELECT seq, queue, id, body, age, {ended} AS ended FROM (\
-             SELECT seq, queue, id, body, {age} AS age, LENGTH(body) AS size, \
-             SUM(LENGTH(body)) OVER (ORDER BY seq) AS total FROM (\
-             SELECT seq, queue, id, body, at_ms"
+             SELECT seq, queue, id, body, {age} AS age, size, \
+             SUM(size) OVER (ORDER BY seq) AS total FROM (\
+             SELECT seq, queue, id, {body} AS body, {size} AS size, at_ms"
         ),
     };
     let bodies = match dialect {

@@ -2,8 +2,9 @@
 //!
 //! sqlx reads SQLite in a thread of its own, which hands each row over by itself. For a batch of
 //! small calls that takes longer than to read them. So a batch is one row, with a line for each
-//! call: `<seq> <age in ms> <queue> <id> <body>`, the last three as hexadecimal digits. So a row
-//! that is no call, which anybody may insert, does not spoil the others.
+//! call: `<seq> <age in ms> <queue> <id> <body>`, the last three as hexadecimal digits, or `-` for a
+//! body that is too large. So a row that is no call, which anybody may insert, does not spoil the
+//! others.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::{statement::Statement, stream::StoredRow};
 pub(crate) fn as_one_row(rows: Statement) -> Statement {
     rows.within(
         "SELECT group_concat(seq || ' ' || CAST(age AS integer) || ' ' || hex(queue) || ' ' || \
-         hex(id) || ' ' || hex(body), char(10)) FROM (",
+         hex(id) || ' ' || CASE WHEN body IS NULL THEN '-' ELSE hex(body) END, char(10)) FROM (",
         ") AS lines",
     )
 }
@@ -38,7 +39,8 @@ fn read_row(line: &str) -> Option<StoredRow> {
         String::from_utf8_lossy(&text).into_owned()
     };
     let (queue, id) = (text(), text());
-    Some(StoredRow { seq, queue, id, body: bytes(next()), age })
+    let body = Some(next()).filter(|digits| *digits != "-").map(bytes);
+    Some(StoredRow { seq, queue, id, body, age })
 }
 
 /// Reads pairs of hexadecimal digits.
@@ -62,10 +64,11 @@ mod tests {
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
         assert_eq!(seqs, [7, 12]);
         assert_eq!((rows[0].queue.as_str(), rows[0].id.as_str()), ("m", "\u{fffd}"));
-        assert_eq!((rows[0].age, rows[0].body.as_slice()), (Duration::ZERO, &[][..]));
+        assert_eq!((rows[0].age, rows[0].body.as_deref()), (Duration::ZERO, Some(&[][..])));
         assert_eq!((rows[1].queue.as_str(), rows[1].id.as_str()), ("mail", "7"));
         assert_eq!(rows[1].age, Duration::from_millis(5));
-        assert_eq!(rows[1].body, [0, 10, 255, 32]);
+        assert_eq!(rows[1].body.as_deref(), Some(&[0, 10, 255, 32][..]));
+        assert_eq!(read_rows("3 5 6D 37 -")[0].body, None, "it is too large");
         let wide = read_rows("1 0 6D00610069006C00 3700 6D");
         assert_eq!((wide[0].queue.as_str(), wide[0].id.as_str()), ("mail", "7"), "in UTF-16");
         assert!(read_rows("").is_empty());

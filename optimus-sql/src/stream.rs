@@ -43,7 +43,8 @@ pub(crate) struct StoredRow {
     pub(crate) seq: i64,
     pub(crate) queue: String,
     pub(crate) id: String,
-    pub(crate) body: Vec<u8>,
+    /// None if it is too large to be read.
+    pub(crate) body: Option<Vec<u8>>,
     /// How long ago the call was made, by the clock of the database.
     pub(crate) age: Duration,
 }
@@ -157,9 +158,10 @@ impl<DB: OutboxDb> Stream<DB> {
 
     /// Reads these rows, if they are still there.
     pub(crate) async fn rows_of(&mut self, seqs: &[i64]) -> Result<Vec<StoredRow>, Error> {
-        let age = DB::DIALECT.age_ms();
-        let select =
-            format!("SELECT seq, queue, id, body, {age} AS age FROM optimus_outbox WHERE ");
+        let (age, body) = (DB::DIALECT.age_ms(), DB::DIALECT.body());
+        let select = format!(
+            "SELECT seq, queue, id, {body} AS body, {age} AS age FROM optimus_outbox WHERE "
+        );
         let select = DB::DIALECT.one_of(Statement::new(select), "seq", seqs);
         self.rows(select.add(" ORDER BY seq")).await
     }
@@ -217,7 +219,7 @@ pub(crate) fn stored_row(row: Row) -> StoredRow {
         seq: seq.int(),
         queue: queue.into_text().unwrap_or_default(),
         id: id.into_text().unwrap_or_default(),
-        body: body.into_bytes(),
+        body: (body != Value::Null).then(|| body.into_bytes()),
         age: Duration::from_millis(u64::try_from(age.int()).unwrap_or(0)),
     }
 }

@@ -32,6 +32,7 @@ mod speed;
 mod speed_writers;
 mod storm;
 mod storm_runs;
+mod too_large;
 mod truncated;
 mod unreadable;
 mod unsent;
