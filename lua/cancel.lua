@@ -6,8 +6,8 @@
 -- task receives the request through its wakeup list or in the reply to its next heartbeat. In the
 -- wakeup list, the request names the attempt by its token. A waiting task leaves its lane and
 -- passes its permit on, if it has one, and leaves the gate at which it waits. One that waits for
--- its prerequisites no longer does. Each task is decided separately. The script reads each worker
--- once for all tasks.
+-- its prerequisites no longer does. A task that is not due keeps its time for a requeue. Each task
+-- is decided separately. The script reads each worker once for all tasks.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 batch of an operation, or '' · ids…
@@ -19,7 +19,7 @@
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
 local cancelled, workers, cancel, success = KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local waiters, skips, operated = KEYS[11], KEYS[12], KEYS[13]
+local waiters, skips, tries, operated = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now, batch, asked = now_ms(ARGV[1]), ARGV[2], { select(3, unpack(ARGV)) }
 local queue = { meta = meta, cancelled = cancelled, cancel = cancel, waiters = waiters }
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
@@ -43,7 +43,7 @@ local holders, tokens = holders_of(meta, workers, open)
 local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
 local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
-local leaves = leaves_of(meta)
+local leaves, times = leaves_of(meta), {}
 queue.flow = flow
 for nth, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
@@ -65,6 +65,10 @@ for nth, id in ipairs(asked) do
     states[id] = 'requested'
   elseif not state or state == 'delayed' or state == 'retry' then
     waiting[#waiting + 1], states[id] = id, 'cancelled'
+    local due = state and redis.call('ZSCORE', keys[state], id)
+    if due and tonumber(due) > now then
+      times[#times + 1], times[#times + 2] = id, with_due(redis.call('HGET', tries, id), due)
+    end
     headers[#waiting] = header_of(redis.call('HGET', tasks, id))
     if flow and leave_unmet(flow, id, headers[#waiting], true) then
       moves.gone[id] = true
@@ -88,7 +92,7 @@ read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')
 redis.call('HLEN', skips)
-local size = redis.call('HLEN', cancel)
+local size, tried = redis.call('HLEN', cancel), #times > 0 and redis.call('HLEN', tries)
 redis.call('HLEN', waiters)
 
 -- Writes.
@@ -118,6 +122,9 @@ for _, id in ipairs(in_ready) do
 end
 if #in_ready > 0 then
   redis.call('HINCRBY', meta, 'tombstones', #in_ready)
+end
+if tried then
+  hset_as_table(tries, tried, times)
 end
 write_ends(queue, endings, now)
 write_moves(moves, now)

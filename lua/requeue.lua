@@ -1,11 +1,12 @@
--- requeue: Dead | Cancelled → Ready | Blocked, by an operator
+-- requeue: Dead | Cancelled → Ready | Blocked | Delayed, by an operator
 --
 -- The script resets the counts of tries and keeps the error history. A task that can expire has its
 -- whole time again. The task holds its biz id again; if another task holds it, the script refuses
 -- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
 -- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
 -- prerequisites waits again for those that are not met. A task that was never tried and has a
--- tombstone in the ready list has its old place there again.
+-- tombstone in the ready list has its old place there again. An operation on many tasks, which
+-- undoes a cancel, lets a task that was cancelled before it was due be Delayed until then.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
@@ -66,10 +67,13 @@ if cycle then
 end
 local lane = type(header.n) == 'string' and key_of(meta, 'lane', header.n)
 local due_hint, later = nil, nil
+local stored = redis.call('HGET', tries, id)
+local counts, due = without_due(stored)
+due = batch and due and math.max(due, now) or now
 if flow and flow.is_blocked then
   is_ready = false
-elseif gathering_of('', header) then
-  -- The next claim lets it join those with which it runs.
+elseif due > now or gathering_of('', header) then
+  -- The claim after its time lets it join its lane, or those with which it runs.
   is_ready, later = false, redis.call('ZCARD', delayed)
   due_hint = redis.call('HGET', meta, 'due')
 elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
@@ -77,7 +81,7 @@ elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
   is_ready = join_lane(joins, header.n, width_of(header), id, true)
   read_joins(joins)
 end
-local was_tried = redis.call('HEXISTS', tries, id) == 1
+local was_tried = counts ~= nil
 -- An entry without a stamp would show a claim that the task was never tried and expires as it did.
 local is_as_new = is_ready and not was_tried and not expires_in
 local tombstones = is_as_new and tonumber(redis.call('HGET', skips, id) or '')
@@ -94,6 +98,8 @@ if was_tried or expires_in then
   -- The counts show a claim that the task has tries, and by when the task must be started.
   local start_by = expires_in and whole(now + expires_in)
   redis.call('HSET', tries, id, tries_text(0, 0, 0, start_by))
+elseif stored then
+  redis.call('HDEL', tries, id)
 end
 redis.call('HDEL', cancel, id)
 if biz then
@@ -107,8 +113,8 @@ if flow then
   write_again(flow, id, now)
 end
 if later then
-  zadd_as_table(delayed, later, { whole(now), id })
-  due_at_latest(meta, wake, due_hint, now)
+  zadd_as_table(delayed, later, { whole(due), id })
+  due_at_latest(meta, wake, due_hint, due)
 end
 if tombstones then
   redis.call('HINCRBY', skips, id, -1)

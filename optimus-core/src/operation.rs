@@ -19,7 +19,8 @@ use crate::{
 #[non_exhaustive]
 pub enum OperationAct {
     /// Dead and cancelled tasks go back to the ready list, as by
-    /// [`Client::requeue`](crate::Client::requeue).
+    /// [`Client::requeue`](crate::Client::requeue); those that were cancelled before they were due
+    /// are delayed until then.
     Requeue,
     /// Waiting tasks are cancelled, and the workers of running ones are asked to stop them, as by
     /// [`TaskHandle::cancel`](crate::TaskHandle::cancel).
@@ -185,8 +186,8 @@ impl Operation {
 
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
     /// requeue them while they are kept; `None` if it has cancelled none. Tasks that match and that
-    /// somebody else has cancelled since it began are among them. A requeued task runs at once,
-    /// also if it was delayed.
+    /// somebody else has cancelled since it began are among them. A task that was cancelled before
+    /// it was due is delayed until then.
     pub fn undo(&self) -> Option<OperationFilter> {
         let has_cancelled = self.done + self.asked_to_stop > 0;
         (self.act == OperationAct::Cancel && has_cancelled).then(|| OperationFilter {

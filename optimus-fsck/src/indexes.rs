@@ -69,9 +69,16 @@ pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
 
 /// Checks the counts and the errors of attempts.
 fn check_tries(view: &View<'_>, wrong: &mut Wrong) {
+    let cancelled = view.pairs("cancelled");
     for (id, tries) in view.pairs("tries") {
-        let counts: Vec<_> = tries.split(':').map(str::parse::<u64>).collect();
-        if !(3..=4).contains(&counts.len()) || counts.iter().any(Result::is_err) {
+        // A task that was cancelled before it was due keeps its time behind its counts, or alone.
+        let (counts, due) = tries.split_once('@').unwrap_or((&tries, "0"));
+        let is_due_wrong =
+            due.parse::<u64>().is_err() || due != "0" && !cancelled.contains_key(&id);
+        let is_alone = counts.is_empty() && tries.starts_with('@');
+        let counts: Vec<_> = counts.split(':').map(str::parse::<u64>).collect();
+        let are_counts = (3..=4).contains(&counts.len()) && counts.iter().all(Result::is_ok);
+        if is_due_wrong || !(is_alone || are_counts) {
             wrong.of_task("tries", format!("the tries of {id} are {tries:?}"));
         }
     }

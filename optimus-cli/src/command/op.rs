@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Operation, OperationAct, OperationError, OperationState, TaskState};
+use optimus_core::{Operation, OperationAct, OperationError, OperationState};
 use serde::Serialize;
 
 use crate::{
@@ -138,13 +138,7 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                     ),
                 ));
             };
-            let waited = [TaskState::Delayed, TaskState::Retry];
-            let at_once = if found.filter.states().iter().any(|state| waited.contains(state)) {
-                " Those that waited for a time will run at once."
-            } else {
-                ""
-            };
-            let question = |count: &str| format!("Requeue {count} that were cancelled?{at_once}");
+            let question = |count: &str| format!("Requeue {count} that were cancelled?");
             operation::change(session, OperationAct::Requeue, filter, expect, question).await
         }
     }

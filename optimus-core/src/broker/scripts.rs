@@ -196,10 +196,10 @@ scripts! {
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "operation_batch",
+        "operation_batch", "due_again",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
-        "success", "waiters", "skips", "operated:",
+        "success", "waiters", "skips", "tries", "operated:",
     ];
     REQUEUE = "requeue": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
@@ -207,7 +207,7 @@ scripts! {
         "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
         "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
         "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
-        "operation_batch",
+        "operation_batch", "due_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "skips",

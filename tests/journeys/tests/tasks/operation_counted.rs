@@ -116,6 +116,24 @@ on_both! {
         assert_eq!(dropped.undo(), None, "it has cancelled nothing");
     }
 
+    async fn an_undo_of_a_cancel_lets_delayed_tasks_wait_for_their_time(bench: Bench) {
+        let soon = |number| Double { number }.call().due(Due::In(SOON));
+        bench.client.submit_all((0..3).map(soon)).await.unwrap();
+        let due = async || {
+            let inspector = bench.client.inspector();
+            let page = inspector.list("default", TaskState::Delayed, None, 9);
+            page.await.unwrap().rows.into_iter().map(|row| (row.id, row.at)).collect::<Vec<_>>()
+        };
+        let before = due().await;
+        let operation = counted(&bench, OperationAct::Cancel, all(TaskState::Delayed)).await;
+        assert_eq!(carried(&bench, &operation).await, [3, 3, 0, 0, 0]);
+        assert_eq!(due().await, []);
+        let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+        let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
+        assert_eq!(carried(&bench, &undo).await, [3, 3, 0, 0, 0]);
+        assert_eq!(due().await, before);
+    }
+
     async fn tasks_of_many_pages_are_each_changed_once(bench: Bench) {
         let soon = |number| Double { number }.call().due(Due::In(SOON));
         bench.client.submit_all((0..3_000).map(soon)).await.unwrap();

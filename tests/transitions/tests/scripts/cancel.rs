@@ -34,8 +34,8 @@ async fn a_task_that_waits_is_cancelled_at_once(bench: Bench) {
     for (id, state, changed) in [
         (&ready, TaskState::Ready, &["cancelled", "meta", "skips"][..]),
         (&ranked, TaskState::Ready, &["cancelled", "meta", "priority"]),
-        (&delayed, TaskState::Delayed, &["cancelled", "delayed", "meta"]),
-        (&retry, TaskState::Retry, &["cancelled", "meta", "retry"]),
+        (&delayed, TaskState::Delayed, &["cancelled", "delayed", "meta", "tries"]),
+        (&retry, TaskState::Retry, &["cancelled", "meta", "retry", "tries"]),
     ] {
         assert_eq!(bench.state(id).await, state);
         let before = bench.dump().await;

@@ -2,7 +2,7 @@
 //! operation on, and what was changed in its last batch.
 
 use optimus_core::{
-    Due, TaskId, TaskState,
+    Due, Lane, TaskId, TaskState,
     broker::{
         Act, BrokerError, Changed, CountedTask, FailureOutcome, Held, Mark, OperationBatch, Refusal,
     },
@@ -324,6 +324,41 @@ async fn an_operation_makes_no_task_due_twice(bench: Bench) {
     assert_eq!(bench.take(1_001, &worker, 1).await.id, id, "it is due");
 }
 
+async fn a_batch_delays_tasks_that_were_cancelled_before_they_were_due(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let retried = bench.add(0, job()).await;
+    let lease = bench.take(0, &worker, 1).await;
+    let again = FailureOutcome::Retry(ms(2_000));
+    assert!(bench.fail(0, &[failed(&lease, again)]).await.is_empty());
+    let due = |at| job().due(Due::In(ms(at)));
+    let in_lane = bench.add_call_in(0, &Lane::new("a"), due(3_000)).await;
+    let [delayed, past] = [bench.add(0, due(4_000)).await, bench.add(0, due(8)).await];
+    let ids = [&retried, &in_lane, &delayed, &past];
+    bench.at(5).cancel_all(&bench.queue, &ids).await.unwrap();
+    let is_sound = async || bench.fsck().await.iter().all(|one| !one.contains("tries"));
+    assert!(is_sound().await);
+    let tasks = ids.map(|id| ended(id, 5));
+    let cancelled = batch(7, 1, &[TaskState::Cancelled]);
+    assert_eq!(operate(&bench, Act::Requeue, cancelled, &tasks).await.unwrap(), [true; 4]);
+    for (id, state, at_ms) in [
+        (&retried, TaskState::Delayed, Some(START + 2_000)),
+        (&in_lane, TaskState::Delayed, Some(START + 3_000)),
+        (&delayed, TaskState::Delayed, Some(START + 4_000)),
+        (&past, TaskState::Ready, None),
+    ] {
+        let found = bench.now().inspect(id).await.unwrap();
+        assert_eq!((found.state, found.at_ms, found.tries), (state, at_ms, (0, 0, 0)));
+    }
+    bench.assert_lane("a", &[]).await;
+    for (seq, at, id) in
+        [(2, 1_999, &past), (3, 2_000, &retried), (4, 3_000, &in_lane), (5, 4_000, &delayed)]
+    {
+        let claimed = bench.claim(at, &worker, seq, 9).await;
+        assert_eq!(claimed.grants.iter().map(|grant| &grant.id).collect::<Vec<_>>(), [id]);
+    }
+    assert!(is_sound().await);
+}
+
 async fn a_batch_leaves_tasks_that_are_in_another_state(bench: Bench) {
     let ready = bench.add(0, job()).await;
     let later = bench.add(0, job().due(Due::In(ms(900_000)))).await;
@@ -355,6 +390,7 @@ on_both![
     a_batch_changes_only_what_was_counted_and_another_carrier_counts_it,
     a_waiting_task_that_has_failed_since_it_was_counted_stays,
     a_blocked_task_is_none_that_is_ready,
+    a_batch_delays_tasks_that_were_cancelled_before_they_were_due,
     a_batch_leaves_tasks_that_are_in_another_state,
     an_operation_makes_no_task_due_twice,
     a_requeue_that_is_rejected_hides_no_other,

@@ -33,6 +33,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("RPUSH $wake 1 1", "the wakeup list holds"),
     ("HSET $tries nobody 1:0:0", "`tries` has nobody"),
     ("HSET $tries @tried many", "the tries of"),
+    ("HSET $tries @tried 0:0:0@17", "the tries of"),
     ("HSET $tries @ready 1:0:0", "but the entry does not show that"),
     ("HDEL $tries @tried", "has an error history and no tries"),
     ("HSET $meta due 99999999999999", "is due before any claim will read it"),

@@ -202,9 +202,14 @@ impl Task {
         if self.priority != 0 {
             picture.pair("priorities", id, self.priority);
         }
-        if let Some((failures, losses, misfits)) = self.tries {
+        let counts = self.tries.map(|(failures, losses, misfits)| {
             let start_by = self.start_by_ms.map_or(String::new(), |ms| format!(":{ms}"));
-            picture.pair("tries", id, format_args!("{failures}:{losses}:{misfits}{start_by}"));
+            format!("{failures}:{losses}:{misfits}{start_by}")
+        });
+        let due = self.due_again.map(|due| format!("@{due}"));
+        if counts.is_some() || due.is_some() {
+            let [counts, due] = [counts, due].map(Option::unwrap_or_default);
+            picture.pair("tries", id, counts + &due);
         }
         if !self.errors.is_empty() {
             let lines: Vec<&str> = self.errors.iter().map(String::as_str).collect();

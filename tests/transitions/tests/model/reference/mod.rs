@@ -136,6 +136,8 @@ pub(crate) struct Task {
     pub(crate) place: Place,
     /// Counts of failures, losses and misfits; `None` before the first.
     pub(crate) tries: Option<(u32, u32, u32)>,
+    /// When it was due, if it was cancelled before.
+    pub(crate) due_again: Option<u64>,
     /// The last ten errors, as `<ms> <json>`.
     pub(crate) errors: VecDeque<String>,
     /// When the running task was asked to stop.

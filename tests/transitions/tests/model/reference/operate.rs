@@ -56,6 +56,9 @@ impl Queue {
                 if self.tasks[id].place == Place::Ready {
                     self.make_tombstone(id);
                 }
+                if let Place::Delayed(due) | Place::Retry(due) = self.tasks[id].place {
+                    self.task(id).due_again = Some(due).filter(|due| *due > now);
+                }
                 self.leave_lane(id);
                 self.end_cancelled(now, id);
             }
@@ -83,6 +86,7 @@ impl Queue {
         let is_as_new = task.tries.is_none() && task.expires_in_ms.is_none();
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
+        task.due_again = None;
         if self.wait_again(now, id) {
             // It joins its lane later.
         } else if self.may_run_again(now, id) && !(is_as_new && self.revive(id)) {

@@ -168,6 +168,7 @@ impl Task {
             bytes: wanted.bytes(),
             place: Place::Ready,
             tries: None,
+            due_again: None,
             errors: VecDeque::new(),
             stop_asked: None,
             waiters: Vec::new(),
