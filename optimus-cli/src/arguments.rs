@@ -39,6 +39,10 @@ pub(crate) struct Global {
     /// Print JSON: one object, or one line for each row. Errors are JSON, too, on stderr.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Replace what looks like a secret by `[redacted]`, in arguments, headers, errors and logs
+    /// [default: whether `OPTIMUS_REDACT` is 1].
+    #[arg(long, global = true)]
+    pub(crate) redact: bool,
     /// Do what would be asked about. Needed without a terminal.
     #[arg(long, short = 'y', global = true)]
     pub(crate) yes: bool,

@@ -92,7 +92,7 @@ pub(crate) async fn confirm(
 async fn begin(session: &Session<'_>, operation: &Operation) -> Result<Exit, Failure> {
     let (operations, id) = (session.client.operations(), &operation.id);
     let confirming = operations.confirm(id, operation.matched, session.reason.clone());
-    let target = format!("{id}: {}", operation.text());
+    let target = format!("{id}: {}", operation_text::audited(operation));
     session.audited("operation.confirm", target, confirming).await?;
     follow(session, id).await
 }

@@ -1,6 +1,9 @@
 //! An operation in words: [`word`], [`tasks`], [`what`].
 
-use optimus_core::{Operation, OperationAct, Value};
+use optimus_core::{
+    Operation, OperationAct, Value,
+    redact::{REDACTED, is_secret, redact_text},
+};
 
 use crate::output::text;
 
@@ -32,7 +35,12 @@ pub(crate) fn tasks(operation: &Operation) -> String {
         parts.extend(filter[name].as_str().map(|text| format!("{word} {text}")));
     }
     parts.extend(filter["text"].as_str().map(|text| format!("error {text:?}")));
-    parts.extend(each("headers").iter().map(|header| format!("header {header}")));
+    let header = |header: &&str| match header.split_once('=') {
+        // The name says enough to somebody who confirms.
+        Some((name, _)) if is_secret(name) => format!("header {name}={REDACTED}"),
+        _ => format!("header {header}"),
+    };
+    parts.extend(each("headers").iter().map(header));
     let older = filter["older_ms"].as_u64().map(std::time::Duration::from_millis);
     parts.extend(older.map(|age| format!("older than {}", text::duration(age))));
     parts.join(", ")
@@ -43,4 +51,9 @@ pub(crate) fn what(operation: &Operation) -> String {
     let (act, how_far) = (word(operation.act), operation.text());
     let how_far = how_far.split_once(": ").map_or(&*how_far, |(_, how_far)| how_far);
     format!("{act} {}: {how_far}", tasks(operation))
+}
+
+/// Describes an operation for the audit. People who may see no secrets read it, too.
+pub(crate) fn audited(operation: &Operation) -> String {
+    redact_text(&what(operation)).0
 }

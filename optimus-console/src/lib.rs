@@ -18,13 +18,14 @@ mod guard;
 mod known_tasks;
 mod openapi;
 mod problem;
-mod redact;
 mod sampling;
 mod seat;
 mod server;
 mod shared;
 mod stats_of_all;
 mod view;
+
+use optimus_core::redact;
 
 #[doc(hidden)]
 pub use self::openapi::openapi_json;

@@ -18,9 +18,11 @@ pub const QUEUES: &str = "OPTIMUS_QUEUES";
 pub const CONCURRENCY: &str = "OPTIMUS_CONCURRENCY";
 pub const LOG_EACH: &str = "OPTIMUS_LOG_EACH";
 pub const METRICS: &str = "OPTIMUS_METRICS";
-/// Every variable that clients or workers read.
-const KNOWN: [&str; 8] =
-    [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH, METRICS];
+/// Whether the command line replaces secrets.
+pub const REDACT: &str = "OPTIMUS_REDACT";
+/// Every variable that clients, workers or the command line read.
+const KNOWN: [&str; 9] =
+    [URL, URL_ELSE, NAMESPACE, WORKER_NAME, QUEUES, CONCURRENCY, LOG_EACH, METRICS, REDACT];
 /// The warnings that this process has logged.
 static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// The beginning of the names of all variables of Optimus.

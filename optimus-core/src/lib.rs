@@ -147,6 +147,8 @@ pub mod environment;
 pub mod log;
 #[doc(hidden)]
 pub mod platform;
+#[doc(hidden)]
+pub mod redact;
 
 pub use self::{
     after::{After, Input, Prerequisite, PrerequisiteFailure},

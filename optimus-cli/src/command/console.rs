@@ -101,7 +101,7 @@ async fn serve(command: ConsoleArguments, session: &Session<'_>) -> Result<Exit,
     let serving = console.serve(listener)?;
     // If Redis can't be used, a supervisor hears it now.
     session.now().await?;
-    session.out.done(&json!({ "url": place }), &place)?;
+    session.out.place(&json!({ "url": place }), &place)?;
     session.out.hint("Ctrl-C ends the console");
     serving.await;
     Err(Failure::new("the console has ended by itself: its port was closed"))

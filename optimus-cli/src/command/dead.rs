@@ -9,7 +9,7 @@ use super::{fingerprint_row::CauseRow, task_row::TaskRecordRow};
 use crate::{
     failure::{Exit, Failure},
     operation,
-    output::{Out, text},
+    output::text,
     page::{self, Filter},
     session::Session,
 };
@@ -147,7 +147,7 @@ async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {
     let found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
     for id in &found.ids {
         if let Some(task) = session.inspector().get(id).await? {
-            Out::line_of_json(&super::task_show::exported(&task))?;
+            session.out.line_of_json(&super::task_show::exported(&task, session.out.secrets()))?;
         }
     }
     if found.is_whole {

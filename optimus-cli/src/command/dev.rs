@@ -65,7 +65,7 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
         // Signals are heard before anybody is told that it runs.
         let ending = asked_to_end();
         let object = json!({ "url": server.url, "pid": server.pid(), "console": page });
-        out.done(&object, &format!("OPTIMUS_URL={}", server.url))?;
+        out.place(&object, &format!("OPTIMUS_URL={}", server.url))?;
         out.hint(&format!("console: {page}"));
         out.hint("Ctrl-C ends the server");
         tokio::select! {

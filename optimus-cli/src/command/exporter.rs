@@ -75,7 +75,7 @@ async fn serve(command: Exporter, session: &Session<'_>) -> Result<Exit, Failure
     let server = Server::start(listener, move |path, query| shown.answer(path, query))
         .map_err(|problem| Failure::new(format!("can't start a thread: {problem}")))?;
     let url = format!("http://{}/metrics", server.address());
-    session.out.done(&json!({ "url": url }), &url)?;
+    session.out.place(&json!({ "url": url }), &url)?;
     session.out.hint("Ctrl-C ends the exporter");
     loop {
         tokio::time::sleep(every).await;

@@ -161,7 +161,10 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let last = ticks.iter().take(SHOWN).map(|tick| TickRow::of(tick).sentence(now));
     let record = found.record.as_ref();
     let task = record.map_or_else(ToString::to_string, |record| record.task.clone());
-    let arguments = record.ok().map(|record| String::from_utf8_lossy(&record.payload).into_owned());
+    let payload = |record: &optimus_core::TaskRecord| {
+        String::from_utf8_lossy(&session.out.secrets().payload(&record.payload)).into_owned()
+    };
+    let arguments = record.ok().map(payload);
     let paused = found.paused.as_ref().map(|(since, by)| {
         let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
         let why = &found.paused_why;

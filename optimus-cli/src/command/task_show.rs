@@ -13,7 +13,7 @@ use super::{process, task_log};
 use crate::{
     advice::advice,
     failure::{Exit, Failure},
-    output::text,
+    output::{secrets::Secrets, text},
     session::Session,
 };
 
@@ -35,7 +35,7 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         };
         return Err(Failure::not_found(hint));
     };
-    let now = session.now().await?;
+    let (now, secrets) = (session.now().await?, session.out.secrets());
     let result = match found.state {
         TaskState::Success => result_of(session, &id).await,
         _ => None,
@@ -52,19 +52,21 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         fields.push(("record", Some(problem.to_string())));
     }
     if let Some(record) = record {
-        let names = record.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+        let line =
+            |(name, value): (&String, &String)| format!("{name}: {}", secrets.header(name, value));
+        let names = record.headers.iter().map(line);
         fields.push(("headers", some(names.collect::<Vec<_>>().join("\n"))));
-        fields.push(("arguments", Some(shown(&record.payload, limit))));
+        fields.push(("arguments", Some(shown(&secrets.payload(&record.payload), limit))));
     }
     fields.push((
         "result",
-        result.as_ref().map(|result| shown(result.to_string().as_bytes(), limit)),
+        result.as_ref().map(|result| shown(&secrets.payload(result.to_string().as_bytes()), limit)),
     ));
     fields.push(("log", task_log::shown(&found.log, limit)));
     for error in found.errors.iter().rev() {
         fields.push(("error", Some(error_text(error, now))));
     }
-    let mut object = object(&found, record, result.as_ref());
+    let mut object = object(&found, record, result.as_ref(), secrets);
     if let Some(RunningTask { since, progress, .. }) = &running {
         object["running_since_ms"] = json!(since.timestamp_millis());
         object["progress"] = json!(progress);
@@ -187,11 +189,17 @@ fn shown(bytes: &[u8], limit: usize) -> String {
     text.into_owned()
 }
 
-fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Value>) -> Value {
+fn object(
+    found: &TaskDetails,
+    record: Option<&TaskRecord>,
+    result: Option<&Value>,
+    secrets: Secrets,
+) -> Value {
     let time = |at: DateTime<Utc>| at.timestamp_millis();
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Arguments are text: JSON's readers would change large numbers.
-    let arguments = record.map(|record| String::from_utf8_lossy(&record.payload).into_owned());
+    let arguments = record
+        .map(|record| String::from_utf8_lossy(&secrets.payload(&record.payload)).into_owned());
     let unreadable = found.record.as_ref().and_then(|record| record.as_ref().err());
     json!({
         "id": found.id,
@@ -224,6 +232,6 @@ fn object(found: &TaskDetails, record: Option<&TaskRecord>, result: Option<&Valu
 }
 
 /// Returns a task for an export.
-pub(crate) fn exported(found: &TaskDetails) -> Value {
-    object(found, found.record.as_ref().and_then(|record| record.as_ref().ok()), None)
+pub(crate) fn exported(found: &TaskDetails, secrets: Secrets) -> Value {
+    object(found, found.record.as_ref().and_then(|record| record.as_ref().ok()), None, secrets)
 }

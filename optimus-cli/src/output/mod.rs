@@ -2,6 +2,7 @@
 
 pub(crate) mod clean;
 pub(crate) mod paint;
+pub(crate) mod secrets;
 pub(crate) mod table;
 pub(crate) mod text;
 
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use self::{
     paint::Tone,
+    secrets::Secrets,
     table::{Cell, Column},
 };
 use crate::{
@@ -34,6 +36,7 @@ pub(crate) trait Row: Serialize {
 #[derive(Debug)]
 pub(crate) struct Out {
     is_json: bool,
+    secrets: Secrets,
     has_colors: bool,
     errors_have_colors: bool,
     /// The columns of the terminal.
@@ -53,6 +56,7 @@ impl Out {
         let width = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal);
         Self {
             is_json: global.json,
+            secrets: Secrets::of(global.redact),
             has_colors: is_wanted(is_terminal),
             errors_have_colors: is_wanted(io::stderr().is_terminal()),
             width: width.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0),
@@ -61,6 +65,10 @@ impl Out {
 
     pub(crate) fn has_colors(&self) -> bool {
         self.has_colors
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.secrets
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -77,12 +85,13 @@ impl Out {
         let mut out = io::stdout().lock();
         if self.is_json {
             for row in rows {
-                write_json(&mut out, row)?;
+                self.write_json(&mut out, row)?;
             }
         } else if rows.is_empty() {
             writeln!(out, "{}", clean::line(none))?;
         } else {
-            let cells: Vec<_> = rows.iter().map(|row| row.cells(now)).collect();
+            let mut cells: Vec<_> = rows.iter().map(|row| row.cells(now)).collect();
+            cells.iter_mut().flatten().for_each(|cell| cell.redact(self.secrets));
             for line in
                 table::lines(R::COLUMNS, &cells, self.width, |tone, text| self.paint(tone, text))
             {
@@ -100,14 +109,14 @@ impl Out {
     ) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         if self.is_json {
-            write_json(&mut out, object)?;
+            self.write_json(&mut out, object)?;
             return Ok(out.flush()?);
         }
         let known = || fields.iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
         let width = known().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, text) in known() {
             let name = self.paint(Tone::Head, &format!("{name:width$}"));
-            let clean = clean::lines(text);
+            let clean = clean::lines(&self.secrets.text(text));
             let mut lines = clean.lines();
             writeln!(out, "{name}  {}", lines.next().unwrap_or("-"))?;
             for line in lines {
@@ -121,16 +130,21 @@ impl Out {
     pub(crate) fn done(&self, object: &impl Serialize, sentence: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         if self.is_json {
-            write_json(&mut out, object)?;
+            self.write_json(&mut out, object)?;
         } else {
-            writeln!(out, "{}", clean::lines(sentence))?;
+            writeln!(out, "{}", clean::lines(&self.secrets.text(sentence)))?;
         }
         Ok(out.flush()?)
     }
 
+    /// Prints where a server is. Its URL may have what looks like a secret.
+    pub(crate) fn place(&self, object: &impl Serialize, place: &str) -> Result<(), Failure> {
+        Self { secrets: Secrets::Shown, ..*self }.done(object, place)
+    }
+
     /// Prints an object in one line, also for people.
-    pub(crate) fn line_of_json(object: &impl Serialize) -> Result<(), Failure> {
-        write_json(&mut io::stdout().lock(), object)
+    pub(crate) fn line_of_json(&self, object: &impl Serialize) -> Result<(), Failure> {
+        self.write_json(&mut io::stdout().lock(), object)
     }
 
     /// Prints whole lines behind labels, or a line of JSON for each.
@@ -142,11 +156,11 @@ impl Out {
         let mut out = io::stdout().lock();
         for row in rows {
             if self.is_json {
-                write_json(&mut out, row)?;
+                self.write_json(&mut out, row)?;
                 continue;
             }
             let (tone, word, text) = label(row);
-            let clean = clean::lines(text);
+            let clean = clean::lines(&self.secrets.text(text));
             for (number, line) in clean.lines().enumerate() {
                 let word = if number == 0 {
                     self.paint(tone, &format!("{word:7}"))
@@ -169,14 +183,14 @@ impl Out {
     /// Prints a hint for people.
     pub(crate) fn hint(&self, text: &str) {
         if !self.is_json {
-            self.complain(&clean::lines(text));
+            self.complain(&clean::lines(&self.secrets.text(text)));
         }
     }
 
     /// Prints a warning, also beside JSON.
     pub(crate) fn warn(&self, text: &str) {
         let word = self.paint_error(Tone::Warning, "warning:");
-        self.complain(&format!("{word} {}", clean::lines(text)));
+        self.complain(&format!("{word} {}", clean::lines(&self.secrets.text(text))));
     }
 
     /// Prints why the command has failed.
@@ -184,10 +198,10 @@ impl Out {
         let Some(message) = &failure.message else { return failure.exit };
         if self.is_json {
             let object = json!({ "error": message, "exit": failure.exit as u8 });
-            self.complain(&clean::json(&object.to_string()));
+            self.complain(&clean::json(&self.secrets.json(object.to_string())));
         } else {
             let word = self.paint_error(Tone::Bad, "error:");
-            self.complain(&format!("{word} {}", clean::lines(message)));
+            self.complain(&format!("{word} {}", clean::lines(&self.secrets.text(message))));
         }
         failure.exit
     }
@@ -200,15 +214,15 @@ impl Out {
         if self.errors_have_colors { tone.paint(text) } else { text.to_owned() }
     }
 
+    fn write_json(&self, out: &mut impl Write, object: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(object)
+            .map_err(|problem| Failure::new(format!("the output can't be JSON: {problem}")))?;
+        Ok(writeln!(out, "{}", clean::json(&self.secrets.json(text)))?)
+    }
+
     /// Nobody can be told that nobody reads the errors.
     #[expect(clippy::unused_self, reason = "only an output complains")]
     fn complain(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
-}
-
-fn write_json(out: &mut impl Write, object: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(object)
-        .map_err(|problem| Failure::new(format!("the output can't be JSON: {problem}")))?;
-    Ok(writeln!(out, "{}", clean::json(&text))?)
 }

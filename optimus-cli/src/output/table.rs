@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{clean, paint::Tone};
+use super::{clean, paint::Tone, secrets::Secrets};
 
 /// The widest cell where there is no terminal.
 const CELL_MAX: usize = 200;
@@ -43,6 +43,11 @@ impl Cell {
 
     pub(crate) fn tone(self, tone: Tone) -> Self {
         Self { tone, ..self }
+    }
+
+    /// Replaces what looks like a secret.
+    pub(crate) fn redact(&mut self, secrets: Secrets) {
+        self.text = secrets.text(&self.text).into_owned();
     }
 
     /// A number, pale if it is zero.

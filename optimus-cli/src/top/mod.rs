@@ -39,7 +39,7 @@ pub(crate) async fn watch(
     queues: Vec<QueueName>,
     every: Duration,
 ) -> Result<(), Failure> {
-    let mut reader = Reader::new(&session.client, queues, every);
+    let mut reader = Reader::new(session, queues, every);
     // If Redis can't be used, it is said before the screen is cleared.
     let first = reader.read(Page::Queues).await?;
     let (seen, mut news) = watch::channel(Arc::new(first));

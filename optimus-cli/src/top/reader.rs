@@ -13,6 +13,7 @@ use super::{
     seen::{FailureLine, ProcessLine, QueueLine, Seen},
     view::Page,
 };
+use crate::{output::secrets::Secrets, session::Session};
 
 /// How many queues are read. Of more, those that are first by name are.
 const QUEUES_MAX: usize = 2_000;
@@ -30,16 +31,19 @@ pub(super) struct Reader {
     failures: Failures,
     rates: Rates,
     every: Duration,
+    secrets: Secrets,
 }
 
 impl Reader {
-    pub(super) fn new(client: &Client, queues: Vec<QueueName>, every: Duration) -> Self {
+    pub(super) fn new(session: &Session<'_>, queues: Vec<QueueName>, every: Duration) -> Self {
+        let (client, secrets) = (&session.client, session.out.secrets());
         Self {
             sampler: Sampler::new(client.inspector(), queues, QUEUES_MAX, TARGET),
             client: client.clone(),
             failures: Failures::default(),
             rates: Rates::default(),
             every,
+            secrets,
         }
     }
 
@@ -57,7 +61,9 @@ impl Reader {
         } else {
             None
         };
-        Ok(Seen { now, failures, ..self.seen(&sample) })
+        let mut seen = Seen { now, failures, ..self.seen(&sample) };
+        seen.redact(self.secrets);
+        Ok(seen)
     }
 
     fn seen(&mut self, sample: &Sample) -> Seen {

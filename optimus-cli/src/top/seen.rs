@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use optimus_core::{Counts, FingerprintRow, ProcessDetails, QueueName, QueueSample, RunningTask};
 
-use crate::command::{percent, process_mode};
+use crate::{
+    command::{percent, process_mode},
+    output::secrets::Secrets,
+};
 
 /// What was read last. Its texts are those of other programs, and are cleaned when they are drawn.
 #[derive(Debug, Clone)]
@@ -124,6 +127,18 @@ impl From<&RunningTask> for RunLine {
             progress: progress.map_or_else(String::new, |progress| {
                 format!("{} {}", percent(progress.part), progress.text)
             }),
+        }
+    }
+}
+
+impl Seen {
+    /// Replaces what looks like a secret in the texts of tasks.
+    pub(super) fn redact(&mut self, secrets: Secrets) {
+        let said = self.processes.iter_mut().flat_map(|process| &mut process.running);
+        let said = said.map(|run| &mut run.progress);
+        let causes = self.failures.iter_mut().flatten().map(|failure| &mut failure.cause);
+        for text in said.chain(causes) {
+            *text = secrets.text(text).into_owned();
         }
     }
 }

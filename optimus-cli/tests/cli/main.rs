@@ -17,6 +17,7 @@ mod namespaces;
 mod operations;
 mod outputs;
 mod prometheus;
+mod redaction;
 mod scrub;
 mod stage;
 mod statistics;

@@ -1,14 +1,25 @@
 //! Replaces the values of secret fields in JSON, and changes no other byte: [`redact_json`].
 
-use super::{REDACTED, is_secret, redact_text};
+use super::{REDACTED, is_secret, redact_beginning, redact_text};
 
 /// Returns the JSON with the values of secret fields replaced at any depth, and whether one was.
 /// A text that is no JSON is redacted as a text.
-pub(crate) fn redact_json(json: &str) -> (String, bool) {
+pub fn redact_json(json: &str) -> (String, bool) {
+    redact_with(json, redact_text)
+}
+
+/// Returns the JSON as [`redact_json`] does. A string in it that has `kept` bytes or more may end
+/// within a secret: see [`redact_beginning`].
+pub fn redact_json_of_beginnings(json: &str, kept: usize) -> (String, bool) {
+    redact_with(json, |text| redact_beginning(text, kept))
+}
+
+fn redact_with(json: &str, redact: impl Fn(&str) -> (String, bool)) -> (String, bool) {
     if serde_json::from_str::<serde::de::IgnoredAny>(json).is_err() {
-        return redact_text(json);
+        return redact(json);
     }
-    let mut walk = Walk { json, at: 0, done: String::with_capacity(json.len()), is_changed: false };
+    let done = String::with_capacity(json.len());
+    let mut walk = Walk { json, at: 0, done, is_changed: false, redact };
     // What is valid ends with its text.
     while walk.at < json.len() {
         walk.step();
@@ -17,21 +28,23 @@ pub(crate) fn redact_json(json: &str) -> (String, bool) {
 }
 
 /// Redacts a string as the text that it stands for; `None` if nothing is secret in it.
-fn redact_literal(literal: &str) -> Option<String> {
+fn redact_literal(literal: &str, redact: impl Fn(&str) -> (String, bool)) -> Option<String> {
     let text: String = serde_json::from_str(literal).ok()?;
-    let (redacted, is_changed) = redact_text(&text);
+    let (redacted, is_changed) = redact(&text);
     is_changed.then(|| serde_json::to_string(&redacted).unwrap_or_default())
 }
 
 /// Copies valid JSON, token by token.
-struct Walk<'a> {
+struct Walk<'a, R> {
     json: &'a str,
     at: usize,
     done: String,
     is_changed: bool,
+    /// Redacts the text of a string.
+    redact: R,
 }
 
-impl<'a> Walk<'a> {
+impl<'a, R: Fn(&str) -> (String, bool)> Walk<'a, R> {
     /// Copies a string, or all up to the next one.
     fn step(&mut self) {
         let rest = &self.json[self.at..];
@@ -43,7 +56,7 @@ impl<'a> Walk<'a> {
         let after = self.at + literal.len();
         let space = self.space(after);
         if !self.json[after + space..].starts_with(':') {
-            let redacted = redact_literal(literal);
+            let redacted = redact_literal(literal, &self.redact);
             self.is_changed |= redacted.is_some();
             self.done.push_str(redacted.as_deref().unwrap_or(literal));
             self.at = after;
@@ -166,6 +179,15 @@ mod tests {
             r#""{\"pin\":\"[redacted]\"}"]"#
         );
         assert_eq!(redact_json(json).0, expected);
+    }
+
+    #[test]
+    fn a_string_that_was_cut_within_a_password_is_redacted() {
+        let json = r#"{"error":"no route to redis://ann:s3cr"}"#;
+        assert!(redact_json(json).0.contains("s3cr"));
+        let kept = "no route to redis://ann:s3cr".len();
+        assert!(!redact_json_of_beginnings(json, kept).0.contains("s3cr"));
+        assert!(redact_json_of_beginnings(json, kept + 10).0.contains("s3cr"), "it is whole");
     }
 
     #[test]

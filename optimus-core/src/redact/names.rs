@@ -26,7 +26,7 @@ const PARTS: [&str; 19] = [
 const WORDS: [&str; 8] = ["pwd", "pass", "card", "pan", "pin", "otp", "jwt", "auth"];
 
 /// Returns whether the value of a field, header or variable of this name is a secret.
-pub(crate) fn is_secret(name: &str) -> bool {
+pub fn is_secret(name: &str) -> bool {
     let letters: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     PARTS.iter().any(|part| letters.contains(part))

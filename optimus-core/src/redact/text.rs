@@ -16,14 +16,14 @@ enum End {
 
 /// Returns the text with the values of `password=x`, `token: x`, `"secret":"x"` and
 /// `postgres://user:x@host` replaced, and whether one was.
-pub(crate) fn redact_text(text: &str) -> (String, bool) {
+pub fn redact_text(text: &str) -> (String, bool) {
     redact(text, End::Whole)
 }
 
 /// Returns the beginning of a text as [`redact_text`] does. `kept` is how many bytes or characters
 /// were kept of the text before. If it has as many, it may end within a secret, such as the
 /// password of a URL whose `@` was cut off.
-pub(crate) fn redact_beginning(text: &str, kept: usize) -> (String, bool) {
+pub fn redact_beginning(text: &str, kept: usize) -> (String, bool) {
     // A text that is cut to bytes ends at a character.
     let may_be_cut = text.len() + char::MAX.len_utf8() > kept;
     redact(text, if may_be_cut { End::Cut } else { End::Whole })
