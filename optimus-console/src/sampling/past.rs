@@ -178,7 +178,7 @@ impl Past {
         Entry { row, rates: rates.unwrap_or_default(), processes: sample.processes }
     }
 
-    /// Adds what has ended since the read before, and begins anew if nobody has read for long: one
+    /// Adds what has ended since the read before, and begins again if nobody has read for long: one
     /// point would be as high as all that ended meanwhile.
     fn add_point(&mut self, now: Instant, at_ms: u64, queues: &[QueueSample]) {
         let Some(last) = &self.last else { return };
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_begins_anew_after_a_time_in_which_nobody_has_read() {
+    async fn a_line_begins_again_after_a_time_in_which_nobody_has_read() {
         let client = Client::builder("memory://console-gap").connect().await.unwrap();
         let mut past = Past::new(&client);
         assert!(past.read().await.unwrap().series.is_empty());

@@ -318,7 +318,10 @@ function limits(now: number) {
       name: "task:charge_card",
       title: "task charge_card",
       state: "paused by ann (warehouse moves, OPS-412)",
-      facts: [fact("max_working", "4"), fact("working", "4"), fact("waiting", "38")],
+      facts: [
+        ...[fact("max_working", "4"), fact("working", "4"), fact("waiting", "38")],
+        fact("from", "code"),
+      ],
       acts: ["resume", "set"],
     },
   ];
@@ -339,7 +342,9 @@ export function things(kind: string, now: number) {
     facts: [
       kind === "schedules" ? fact("Cron", "0 3 * * *") : fact("Waiting", String(12 * index)),
       fact("Next", rfc(now + 15_150_000), "instant"),
-      fact("Last task", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),
+      kind === "schedules"
+        ? fact("Last task", `mail/${uuid(index + 90)}`, "tasks")
+        : fact("Holders", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),
     ],
     acts: ["groups", "dispensers"].includes(kind)
       ? []

@@ -15,7 +15,7 @@ const FOLDER = process.env["SCREENSHOTS"] ?? DOCS;
 const isAll = process.env["SCREENSHOTS_ALL"] !== undefined;
 /** The pages that the documents show. */
 const SHOWN =
-  /^(overview|queues|queue-dead|queue-statistics|task-working|failures|workers|search|operations|audit|redis|schedules)$/;
+  /^(overview|queues|queue-dead|queue-statistics|task-working|failures|workers|search|operations|audit|redis|schedules|limits)$/;
 const MOST_BYTES = 1_500_000;
 const NOW = Date.UTC(2026, 10, 27, 14, 5, 0);
 

@@ -51,18 +51,21 @@ const NAMED = 10;
 function Unread({ queues }: { queues: string[] }) {
   if (queues.length === 0) return null;
   const more = queues.length - NAMED;
+  const said =
+    queues.length === 1 ? "A queue can't be read, so its" : "Queues can't be read, so their";
   return (
-    <p class="banner is-warning" role="status">
-      {queues.length === 1 ? "A queue" : "Some queues"} can't be read, so their tasks may be
-      missing:{" "}
-      {queues.slice(0, NAMED).map((queue, index) => (
-        <span key={queue}>
-          {index > 0 && ", "}
-          <Text value={queue} max={80} />
-        </span>
-      ))}
-      {more > 0 && ` and ${more} more`}
-    </p>
+    <div class="banner is-warning" role="status">
+      <p>
+        {said} tasks may be missing:{" "}
+        {queues.slice(0, NAMED).map((queue, index) => (
+          <span key={queue}>
+            {index > 0 && ", "}
+            <Text value={queue} max={80} />
+          </span>
+        ))}
+        {more > 0 && ` and ${more} more`}
+      </p>
+    </div>
   );
 }
 
