@@ -72,7 +72,7 @@ pub(crate) async fn advance<DB: OutboxDb>(
     next.shares = plan.kept;
     next.shares.extend(plan.again.iter().map(|(queue, calls)| share(number, queue, calls)));
     let Calls { mut good, bad, newer } = read_next(stream, client, floor, &next, &gone).await?;
-    // In SQLite a row may name its queue as a BLOB or with a NUL, which no condition on texts finds.
+    // A row of SQLite may name its queue as a BLOB or with a NUL, which no condition finds.
     good.retain(|stored| next.shares.iter().all(|share| share.queue != *stored.call.id().queue()));
     if !had_plan && good.is_empty() && bad.is_empty() {
         return Ok(Advanced::Unchanged { newer });

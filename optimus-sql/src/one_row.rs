@@ -2,8 +2,8 @@
 //!
 //! sqlx reads SQLite in a thread of its own, which hands each row over by itself. For a batch of
 //! small calls that takes longer than to read them. So a batch is one row, with a line for each
-//! call: `<seq> <age in ms> <queue> <id> <body>`, the last three as hexadecimal digits, or `-` for a
-//! body that is too large. So a row that is no call, which anybody may insert, does not spoil the
+//! call: `<seq> <age in ms> <queue> <id> <body>`, the last three as hexadecimal digits; a body that
+//! is too large is `-`. So a row that is no call, which anybody may insert, does not spoil the
 //! others.
 
 use std::time::Duration;
