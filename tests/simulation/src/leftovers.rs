@@ -73,12 +73,12 @@ impl Stuck<'_> {
         };
         for obstacle in &explanation.obstacles {
             match obstacle {
-                // It was Blocked when it was listed, and is not any more.
+                // But for the last one: it was Blocked when it was listed, and is not any more.
                 Obstacle::Ended { .. }
                 | Obstacle::Running(_)
                 | Obstacle::LostWorker { .. }
-                | Obstacle::NotDue { .. } => return None,
-                Obstacle::Prerequisite(_) => return None,
+                | Obstacle::NotDue { .. }
+                | Obstacle::Prerequisite(_) => return None,
                 Obstacle::Lane { holders, .. } => {
                     for holder in holders {
                         let state = self.client.handle::<u64>(holder.clone()).status().await;
