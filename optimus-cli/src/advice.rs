@@ -34,10 +34,11 @@ pub(crate) fn ways_on(id: &TaskId, found: &Explanation) -> Vec<String> {
     let mut ways = Vec::new();
     for obstacle in &found.obstacles {
         match obstacle {
-            Obstacle::Ended { state, error } if has_ended(*state) => {
-                if error.as_ref().is_none_or(|error| error.reason != Reason::Unmet) {
-                    ways.push(again(id));
-                }
+            Obstacle::Ended { state, error }
+                if has_ended(*state)
+                    && error.as_ref().is_none_or(|error| error.reason != Reason::Unmet) =>
+            {
+                ways.push(again(id));
             }
             Obstacle::Prerequisite(found) | Obstacle::Origin { prerequisite: found, .. }
                 if has_ended(found.state) && found.group.is_none() =>

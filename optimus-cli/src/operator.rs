@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_user_is_named_by_the_number() {
-        let users = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\n:x:7:7\nbad";
+        let users = "root:x:0:0:root:/:/bin/sh\nann:x:1000:100::/:/bin/sh\n:x:7:7\nbad";
         let found = [0, 1_000, 7, 100].map(|uid| name_of(users, uid));
         assert_eq!(found, [Some("root".to_owned()), Some("ann".to_owned()), None, None]);
     }

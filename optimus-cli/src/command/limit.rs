@@ -176,9 +176,10 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
         Ok(rows.collect::<Vec<_>>())
     };
     let seen = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
-    let settings = match seen.iter().any(|(row, _)| row.is_set) {
-        true => LimitSettings::read(session).await?,
-        false => LimitSettings::default(),
+    let settings = if seen.iter().any(|(row, _)| row.is_set) {
+        LimitSettings::read(session).await?
+    } else {
+        LimitSettings::default()
     };
     let with_setting = |(mut row, gate): (LimitRow, Gate)| {
         row.set = settings.of(&row.queue, &gate).filter(|_| row.is_set).cloned();

@@ -80,8 +80,8 @@ pub(crate) async fn run(command: NamespaceCommand, session: &Session<'_>) -> Res
     let (mut cursor, pace) = (None, Pace::default());
     loop {
         let begun = Instant::now();
-        let (page, next) = broker.scan_namespaces(cursor.as_deref()).await.map_err(Error::from)?;
-        for (namespace, queue) in page {
+        let (names, next) = broker.scan_namespaces(cursor.as_deref()).await.map_err(Error::from)?;
+        for (namespace, queue) in names {
             found.entry(namespace).or_default().insert(queue);
         }
         (cursor, looked) = (next, looked + STEP);

@@ -76,6 +76,7 @@ fn summary(error: &AttemptError) -> String {
 }
 
 /// Writes an error into the JSON of a row.
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
 pub(crate) fn error<S: Serializer>(
     error: &Option<AttemptError>,
     serializer: S,

@@ -53,9 +53,10 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         unread.into_iter().map(|text| Finding::warning("unreadable", text)).collect();
     let queues: Vec<QueueName> = looks.iter().map(|look| look.queue.clone()).collect();
     let has_set = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Limit(limit) if limit.is_set);
-    let settings = match looks.iter().any(|look| look.why.obstacles.iter().any(has_set)) {
-        true => LimitSettings::read(session).await?,
-        false => LimitSettings::default(),
+    let settings = if looks.iter().any(|look| look.why.obstacles.iter().any(has_set)) {
+        LimitSettings::read(session).await?
+    } else {
+        LimitSettings::default()
     };
     for look in &looks {
         findings.extend(look.check(now, late, &settings));

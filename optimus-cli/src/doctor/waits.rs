@@ -99,8 +99,8 @@ impl Waits<'_> {
         let set = set.map_or_else(String::new, |set| format!(", set by {},", set.at(self.now)));
         let waiting = text::count(limit.waiting, "task");
         let text = format!(
-            "queue {queue}: the limit{rate} of {gate}{set} lets no task start for {wait}, and keeps \
-             {waiting} waiting; {} shows it, and `optimus limit set` changes it",
+            "queue {queue}: the limit{rate} of {gate}{set} lets no task start for {wait}, and \
+             keeps {waiting} waiting; {} shows it, and `optimus limit set` changes it",
             advice("limit list", [queue])
         );
         Some(Finding::warning("limit", text))

@@ -56,7 +56,7 @@ impl Out {
         let width = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal);
         Self {
             is_json: global.json,
-            secrets: Secrets::of(global.redact),
+            secrets: Secrets::of(global),
             has_colors: is_wanted(is_terminal),
             errors_have_colors: is_wanted(io::stderr().is_terminal()),
             width: width.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0),

@@ -7,6 +7,8 @@ use optimus_core::{
     redact::{REDACTED, is_secret, redact_beginning, redact_json, redact_json_of_beginnings},
 };
 
+use crate::arguments::Global;
+
 /// How many characters of an error and of a cell are kept, at least. A text that is as long may
 /// have been cut within a secret.
 const KEPT: usize = 100;
@@ -20,12 +22,12 @@ pub(crate) enum Secrets {
 
 impl Secrets {
     /// Returns what the option asks for, else the environment.
-    pub(crate) fn of(is_asked: bool) -> Self {
+    pub(crate) fn of(global: &Global) -> Self {
         let is_set = || {
             let value = env::var_os(REDACT).unwrap_or_default();
             !["", "0", "false"].iter().any(|no| value == *no)
         };
-        if is_asked || is_set() { Self::Redacted } else { Self::Shown }
+        if global.redact || is_set() { Self::Redacted } else { Self::Shown }
     }
 
     /// Returns a text as it is printed.

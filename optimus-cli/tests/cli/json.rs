@@ -147,9 +147,10 @@ fn commands(tasks: &Filled, [worker, group, running]: [&str; 3]) -> Vec<String> 
         group show {group}|flow show {blocked}|audit list|search {ready}|search o-17
         doctor|task submit mail send --biz-id o-18|search o-18|task run-now {retry}
         task retry {dead}|task cancel {ready}|task delete {fatal}
-        dead retry --task send|task cancel --state delayed|op undo OP|dead delete --task other|op list
-        op show OP|op follow OP|COUNT|op show OP|op confirm OP|COUNT|op cancel OP|group cancel {group}
-        flow cancel {blocked}|lane pause mail user-7|lane list mail|lane resume mail user-7
+        dead retry --task send|task cancel --state delayed|op undo OP|dead delete --task other
+        op list|op show OP|op follow OP|COUNT|op show OP|op confirm OP|COUNT|op cancel OP
+        group cancel {group}|flow cancel {blocked}|lane pause mail user-7|lane list mail
+        lane resume mail user-7
         lane cancel mail user-7|history stop mail|history remove mail
         queue clear mail --state ready|namespace list|queue forget none|task explain {retry}"
     );

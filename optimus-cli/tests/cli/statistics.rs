@@ -31,7 +31,8 @@ async fn serve(stage: &Stage, lease: Duration) {
 }
 
 /// What a process does that runs one task and may run two.
-pub(crate) const DOING: &str = r#"{"slots":2,"busy":1,"rss_bytes":21000000,"cpu":0.413,"running":[{"id":
+pub(crate) const DOING: &str = r#"{"slots":2,"busy":1,"rss_bytes":21000000,"cpu":0.413,
+    "running":[{"id":
     "mail/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","task":"send","attempt":2,"since_ms":1700000000000,
     "progress":{"part":0.42,"text":"copied 42"}}]}"#;
 

@@ -1,6 +1,7 @@
-//! Replaces what looks like a secret in what operators see, for the console and the command line. Texts are never read into numbers and
-//! written again, because that changes large ones. This module is for the other Optimus crates and is
-//! not public API.
+//! Replaces what looks like a secret in what operators see, for the console and the command line.
+//! Texts are never read into numbers and written again, because that changes large ones.
+//!
+//! This module is for the other Optimus crates and is not public API.
 
 mod json;
 mod names;
