@@ -29,8 +29,8 @@ async fn fill(stage: &Stage) -> [TaskId; 3] {
     lane.pause("bob", "their password=hunter2 is wrong").await.unwrap();
     let digest = Schedule::cron("digest", "0 8 * * *").call(send("token=hunter2".to_owned()));
     stage.client.schedules().put(digest).await.unwrap();
-    let line = ["task", "cancel", "--state", "ready", "--header", "x-api-key=hunter2", "--yes"];
-    stage.optimus(&[&line[..], &["--error", "password=hunter2"]].concat()).ended(0);
+    let words = ["task", "cancel", "--state", "ready", "--header", "x-api-key=hunter2", "--yes"];
+    stage.optimus(&[&words[..], &["--error", "password=hunter2"]].concat()).ended(0);
     [dead, talks, waits]
 }
 
