@@ -92,7 +92,8 @@ fn read(
     }
     let mut own = own.into_iter();
     if let (Some(shut), Some(limit), Some(full_at)) = (own.next(), own.next(), own.next()) {
-        let (shut, limit, full_at) = (number(shut?)?, text(limit?)?, number(full_at?)?);
+        let (shut, limit) = (number(shut?)?, if_readable(limit)?);
+        let full_at = if_readable(full_at)?.and_then(|score| score.parse().ok()).map(whole);
         found.is_shut = shut.is_some_and(|until_ms| until_ms > seen.now_ms);
         found.limit = limit.as_deref().and_then(read_limit);
         found.tokens = found.limit.and_then(|limit| {
@@ -101,6 +102,15 @@ fn read(
         });
     }
     Ok(found)
+}
+
+/// Reads a text; `None` if there is none, or if the key has another type. The counts of the queue
+/// are right without it, and the list of limits names what is wrong.
+fn if_readable(answer: Result<Value, BrokerError>) -> Result<Option<String>, BrokerError> {
+    match answer {
+        Err(BrokerError::Rejected(_)) => Ok(None),
+        answer => text(answer?),
+    }
 }
 
 /// Reads a score; `None` if there is none.
