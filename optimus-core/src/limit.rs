@@ -189,6 +189,18 @@ pub struct Shut {
     pub why: String,
 }
 
+/// Says what it allows: `5/s with bursts of 3 and 8 at once`.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.rate_limit().map(|rate| match self.burst_limit() {
+            1 => rate.to_string(),
+            burst => format!("{rate} with bursts of {burst}"),
+        });
+        let working = self.max_working_limit().map(|max| format!("{max} at once"));
+        f.write_str(&rate.into_iter().chain(working).collect::<Vec<_>>().join(" and "))
+    }
+}
+
 /// Says who has paused it, as a part of a sentence: `paused by ann (a deploy) until it is resumed`.
 impl fmt::Display for Shut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
--- The tables of Optimus in MySQL, 8.0.13 or newer, and MariaDB, 10.4 or newer. Safe to run again.
+-- The tables of Optimus in MySQL, 8.0.13 or newer, and MariaDB, 10.6 or newer. Safe to run again.
 
 -- Calls that wait for the relay.
 CREATE TABLE IF NOT EXISTS optimus_outbox (

@@ -152,7 +152,7 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = rate.into_iter().fold(limit, Limit::rate);
             limit = burst.into_iter().fold(limit, Limit::burst);
             limit = max_working.into_iter().fold(limit, Limit::max_working);
-            let shown = limit_text(&limit);
+            let shown = limit.to_string();
             let handle = session.client.gate(&queue, gate.clone());
             let answer =
                 act(session, limit_setting::SET, (&queue, &gate), handle.set(limit)).await?;
@@ -233,15 +233,6 @@ impl Done {
             Self::Resumed => "resumed",
         }
     }
-}
-
-fn limit_text(limit: &Limit) -> String {
-    let rate = limit.rate_limit().map(|rate| match limit.burst_limit() {
-        1 => rate.to_string(),
-        burst => format!("{rate} with bursts of {burst}"),
-    });
-    let working = limit.max_working_limit().map(|max| format!("{max} at once"));
-    rate.into_iter().chain(working).collect::<Vec<_>>().join(" and ")
 }
 
 /// Does an act that the audit shows.

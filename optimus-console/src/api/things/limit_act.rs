@@ -43,15 +43,6 @@ impl LimitTold {
     }
 }
 
-fn text(limit: &Limit) -> String {
-    let rate = limit.rate_limit().map(|rate| match limit.burst_limit() {
-        1 => rate.to_string(),
-        burst => format!("{rate} with bursts of {burst}"),
-    });
-    let working = limit.max_working_limit().map(|max| format!("{max} at once"));
-    rate.into_iter().chain(working).collect::<Vec<_>>().join(" and ")
-}
-
 pub(super) async fn set(
     client: &Client,
     queue: QueueName,
@@ -59,7 +50,7 @@ pub(super) async fn set(
     limit: Limit,
 ) -> Result<String, Problem> {
     let answer = client.gate(queue, gate).set(limit).await?;
-    Ok(format!("set to {}; it {answer}", text(&limit)))
+    Ok(format!("set to {limit}; it {answer}"))
 }
 
 pub(super) async fn remove(
