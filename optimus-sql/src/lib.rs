@@ -35,6 +35,7 @@ mod pace;
 mod parked;
 mod patience;
 mod perform_in_tx;
+mod positions;
 mod promised;
 mod push;
 mod relay;

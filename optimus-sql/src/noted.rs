@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The largest number of a batch. A new epoch begins after it.
 pub(crate) const NUMBER_MAX: u64 = (1 << 36) - 1;
 
+/// In a share, the place of a row that was put aside since it was noted. No row has this number.
+pub(crate) const GONE: i64 = 0;
+
 /// The bits of a call number that show which slot of the ledger it uses.
 const SLOT_BITS: u32 = 4;
 /// The bits of a call number that have the digest.
@@ -31,7 +34,7 @@ pub(crate) struct Share {
     pub(crate) queue: QueueName,
     /// The number of that call in the ledger of the queue.
     pub(crate) call: u64,
-    /// The rows, in order.
+    /// The rows, in order, and [`GONE`].
     pub(crate) seqs: Vec<i64>,
 }
 

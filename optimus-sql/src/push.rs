@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::join_all;
 use optimus_core::{
-    Client, Durability, QueueName, Submission, TaskId,
+    Client, Durability, QueueName, TaskId,
     broker::{Batch, Broker, BrokerError, Receipt, Refusal, Submitted},
 };
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::{
     calls::StoredCall,
     noted::{Noted, Share},
+    positions::{in_positions, of_calls},
 };
 
 /// How long Redis may take to confirm a batch.
@@ -96,8 +97,9 @@ impl Pusher {
     }
 
     /// Sends a share under its number, as often as the caller likes: the ledger answers repeats.
+    /// `calls` are those of its rows that are left.
     pub(crate) async fn push(&self, ledger: &str, share: &Share, calls: &[StoredCall]) -> Pushed {
-        let tasks: Vec<Submission> = calls.iter().map(|stored| stored.call.clone()).collect();
+        let tasks = in_positions(share, calls);
         let batch = Batch {
             queue: &share.queue,
             client: ledger,
@@ -114,14 +116,15 @@ impl Pusher {
         };
         match self.submit(&batch, &mark).await {
             Ok(submitted) => {
-                if let Err(problem) = self.note_owners(calls, &submitted.receipts).await {
+                let receipts = of_calls(share, calls, submitted.receipts);
+                if let Err(problem) = self.note_owners(calls, &receipts).await {
                     return Pushed::Wait(problem.to_string());
                 }
                 self.announce(&share.queue).await;
                 if submitted.posted {
                     self.client.carry_asks(&share.queue).await;
                 }
-                Pushed::Done(refused(calls, submitted.receipts))
+                Pushed::Done(refused(calls, receipts))
             }
             Err(BrokerError::Refused(Refusal::Stale, _)) => {
                 lock(&self.marks).remove(&key);

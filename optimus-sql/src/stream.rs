@@ -25,12 +25,14 @@ const REASON_BYTES_MAX: usize = 4_096;
 
 /// Without gaps that are locked, writers never wait for a relay. The others may be set for all
 /// sessions of the server: the first two would keep a transaction open while a relay is idle, or
-/// close its connection; the third refuses to delete by a list; the last would hide rows of a batch
-/// from a relay that takes it over, and so those that Redis has would be sent again.
+/// close its connection; the third refuses to delete by a list; the fourth would hide rows of a
+/// batch from a relay that takes it over, and so those that Redis has would be sent again; in modes
+/// such as ORACLE, MariaDB understands other words.
 const MYSQL_SETTINGS: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                               SET SESSION autocommit = 1, SESSION completion_type = 0, \
                               SESSION sql_safe_updates = 0, \
-                              SESSION sql_select_limit = 18446744073709551615";
+                              SESSION sql_select_limit = 18446744073709551615, \
+                              SESSION sql_mode = 'STRICT_TRANS_TABLES'";
 
 /// What a relay reads and writes. It drops it after each error, so no transaction stays open.
 pub(crate) struct Stream<DB: OutboxDb> {

@@ -16,7 +16,7 @@ use crate::{
     advance::{Advanced, Loaded, Plan, advance},
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
-    noted::{Noted, Share},
+    noted::{GONE, Noted, Share},
     patience::Patience,
     push::{Marks, Pushed, Pusher},
     stream::Stream,
@@ -247,7 +247,8 @@ impl<DB: OutboxDb> Turner<DB> {
             if self.loaded.contains_key(&share.queue) {
                 continue;
             }
-            let rows = stream.rows_of(&share.seqs).await?;
+            let seqs: Vec<i64> = share.seqs.iter().copied().filter(|seq| *seq != GONE).collect();
+            let rows = stream.rows_of(&seqs).await?;
             let calls = read_noted_calls(rows);
             if let Some(newer) = calls.newer {
                 return Ok(Read::Newer(newer));
@@ -279,12 +280,13 @@ enum Read {
 /// Puts damaged rows of noted shares aside. The others are sent only after this is committed:
 /// otherwise a relay that finds the rows repaired would take them for submitted.
 fn set_aside(noted: &Noted, damaged: &[(i64, String)]) -> Plan {
-    let is_whole = |seq: &i64| !damaged.iter().any(|(bad, _)| bad == seq);
+    let is_damaged = |seq: &i64| damaged.iter().any(|(bad, _)| bad == seq);
     let rest = |share: &Share| {
-        let seqs = share.seqs.iter().copied().filter(is_whole).collect();
-        Share { seqs, ..share.clone() }
+        let left = |seq: &i64| if is_damaged(seq) { GONE } else { *seq };
+        Share { seqs: share.seqs.iter().map(left).collect(), ..share.clone() }
     };
-    let kept = noted.shares.iter().map(rest).filter(|share| !share.seqs.is_empty()).collect();
+    let has_rows = |share: &Share| share.seqs.iter().any(|seq| *seq != GONE);
+    let kept = noted.shares.iter().map(rest).filter(has_rows).collect();
     let note = "a relay has noted it before, so the task may be submitted";
     let parked = damaged.iter().map(|(seq, why)| (*seq, format!("{why}; {note}"))).collect();
     Plan { parked, kept, ..Plan::default() }

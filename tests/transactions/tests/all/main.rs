@@ -22,6 +22,7 @@ mod once_outputs;
 mod outbox;
 mod raced;
 mod rolled_back;
+mod rows_gone;
 mod savepoints;
 mod settings;
 mod setup;

@@ -59,6 +59,11 @@ async fn relays_work_where_a_commit_begins_the_next_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn relays_work_with_the_words_of_another_database() {
+    two_relays_work_with("SET SESSION sql_mode = 'ORACLE'").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_repeats_nothing_where_reads_are_limited() {
     let (setup, seen) = (Setup::<MySql>::start().await, Seen::default());
     let _worker = setup.start_worker(&seen);
