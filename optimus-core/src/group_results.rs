@@ -105,7 +105,7 @@ impl GivenEnd {
 pub enum MemberEnd<T> {
     /// The result of the member.
     Success(T),
-    /// The state of a member that did not succeed.
+    /// The state of a member that did not succeed; `Forgotten` if it was deleted.
     Failed(TaskState),
 }
 

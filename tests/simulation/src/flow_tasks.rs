@@ -139,6 +139,8 @@ impl Total {
             match (end, self.of.get(index as usize)) {
                 (MemberEnd::Success(fence), Some(member)) => run.expect_result(*member, fence),
                 (MemberEnd::Failed(TaskState::Dead | TaskState::Cancelled), _) if self.goes_on => {}
+                (MemberEnd::Failed(TaskState::Forgotten), member)
+                    if self.goes_on && run.is_deleted(member.copied()) => {}
                 (MemberEnd::Success(_), None) => {}
                 (end, _) => run.complain(&format!("takes {end:?} of member {index}")),
             }

@@ -116,6 +116,15 @@ impl Journal {
         self.written().events.iter().any(blocks)
     }
 
+    /// Returns whether a user has tried to delete the task, or any task.
+    pub(crate) fn has_deleted(&self, number: Option<u64>) -> bool {
+        let deletes = |event: &Event| match event.what {
+            What::Delete { task } => number.is_none_or(|number| task == number),
+            _ => false,
+        };
+        self.written().events.iter().any(deletes)
+    }
+
     /// Returns all events.
     pub fn events(&self) -> Vec<Event> {
         self.written().events.clone()

@@ -274,6 +274,11 @@ impl Run {
         }
     }
 
+    /// Returns whether a user has deleted the task, or, of a task without a known number, any task.
+    pub(crate) fn is_deleted(&self, task: Option<u64>) -> bool {
+        self.desk.network.journal.has_deleted(task)
+    }
+
     /// Reports a broken promise.
     pub(crate) fn complain(&self, what: &str) {
         self.desk.network.complain(format!("task {} {what}", self.number));
