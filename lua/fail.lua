@@ -5,7 +5,7 @@
 -- was asked to stop is cancelled, whatever the worker decided. A task that ends passes the permit
 -- of its lane on, unless it is dead and blocks its lane. A task that is retried does so if its lane
 -- has more than one permit. If a task that ends leads a run and has not collected the others, the
--- next one leads at once.
+-- next one leads at once. A task that was not started in time gives its tokens of limits back.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
@@ -52,6 +52,7 @@ if needs >= NEEDS_OF_GATHER then
 end
 local endings = endings_of(queue, ids)
 local due, due_first, now_counts, now_histories, deaths = {}, nil, {}, {}, nil
+local unbegun = {}
 -- The instants by wait: many tasks of a call have the same wait, and formatting an instant is
 -- expensive.
 local due_texts = {}
@@ -91,6 +92,11 @@ for i = 1, #ids do
     note_end(endings, i, id, 'dead', history)
     deaths = deaths or dying()(meta, now)
     deaths.note(id, history, working)
+    -- The calls of a run have no tokens of their own.
+    local unstarted = verdict == 'expired' and redis.call('HGET', tasks, id)
+    if unstarted and type(header_of(unstarted).ga) ~= 'string' then
+      unbegun[#unbegun + 1] = unstarted
+    end
     if record then
       lane_report(moves, id, record, verdict)
     end
@@ -116,6 +122,11 @@ if moves then
 end
 if deaths then
   deaths.read()
+end
+local refunds, write_refunds = nil, nil
+if #unbegun > 0 and needs >= NEEDS_OF_LIMITS then
+  local refunds_of, write = refunding()
+  refunds, write_refunds = refunds_of(meta, unbegun, now), write
 end
 if led and #led.due > 0 then
   due_first = math.min(due_first or now, now)
@@ -146,6 +157,9 @@ if moves then
 end
 if permits then
   give_back(permits, now)
+end
+if refunds then
+  write_refunds(refunds, now)
 end
 if shuts.key then
   write_shuts(shuts, meta)

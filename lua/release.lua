@@ -5,7 +5,8 @@
 -- task that was asked to stop is cancelled instead. A task that was started can no longer expire,
 -- and its earlier misfits no longer count. A task that is given back for later passes the permit of
 -- its lane on, if the lane has more than one. At the head of the ready list it keeps the permit.
--- If a task leads a run and has not collected the others, the next one leads at once.
+-- If a task leads a run and has not collected the others, the next one leads at once. A task that
+-- has not begun gives its tokens of limits back.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; column: how
@@ -47,6 +48,7 @@ redis.call('LLEN', wake)
 local records = redis.call('HMGET', tasks, unpack(ids))
 local endings = endings_of(queue, ids)
 local back, back_ranks, due, due_first, now_counts = {}, ranks and {}, {}, nil, {}
+local unbegun = {}
 for i = 1, #ids do
   local id, how, value = ids[i], string.match(hows[i], '^(%a+):(.*)$')
   local failures, losses, misfits, start_by = tries_of(counts[i])
@@ -86,6 +88,7 @@ for i = 1, #ids do
     if back_ranks then
       back_ranks[#back] = ranks[i]
     end
+    unbegun[#unbegun + 1] = how == 'head' and records[i] or nil
   else
     local due_at = now + tonumber(value)
     due[#due + 1] = whole(due_at)
@@ -98,6 +101,11 @@ for i = 1, #ids do
 end
 if moves then
   pass_permits(moves)
+end
+local refunds, write_refunds = nil, nil
+if #unbegun > 0 and needs >= NEEDS_OF_LIMITS then
+  local refunds_of, write = refunding()
+  refunds, write_refunds = refunds_of(meta, unbegun, now), write
 end
 if led and #led.due > 0 then
   due_first = math.min(due_first or now, now)
@@ -126,5 +134,8 @@ if moves then
 end
 if permits then
   give_back(permits, now)
+end
+if refunds then
+  write_refunds(refunds, now)
 end
 return queue.flow and with_out(reply, queue.flow) or reply

@@ -59,7 +59,7 @@ local left = redis.call('ZCARD', zset) - 1
 local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), left)
 local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
-local flow = again_of(meta, needs, id, header, now)
+local flow = again_of(meta, needs, id, header, now, batch)
 local cycle = flow and flow.is_blocked and cycle_of({ flow = flow, owners = {}, waiting_here = {} },
   id, biz and string.sub(biz, #flow.base + 5), flow.open)
 if cycle then
@@ -69,7 +69,7 @@ local lane = type(header.n) == 'string' and key_of(meta, 'lane', header.n)
 local due_hint, later = nil, nil
 local stored = redis.call('HGET', tries, id)
 local counts, due = without_due(stored)
-due = batch and due and math.max(due, now) or now
+due = batch and math.max(due or flow and flow.due or now, now) or now
 if flow and flow.is_blocked then
   is_ready = false
 elseif due > now or gathering_of('', header) then

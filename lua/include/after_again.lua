@@ -1,8 +1,8 @@
 -- after_again: a requeued task that ended while it waited for its prerequisites.
 
 -- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again,
--- and `open` has for what.
-local function again_of(meta, needs, id, header, now)
+-- and `open` has for what. `due` is when the task was due, if that is to come and `keeps_time`.
+local function again_of(meta, needs, id, header, now, keeps_time)
   if not needs or tonumber(needs) < NEEDS_OF_AFTER then
     return nil
   end
@@ -11,7 +11,9 @@ local function again_of(meta, needs, id, header, now)
     return nil
   end
   local flow, here, refs, unmet = flow_of(meta), {}, {}, {}
-  for mark in string.gmatch(parts_of(value), '.') do
+  local marks, due = parts_of(value)
+  flow.due = keeps_time and due and due > now and due or nil
+  for mark in string.gmatch(marks, '.') do
     local home, ref = ref_of(header, mark)
     local one = { mark = mark, home = home == flow.own and '' or home, ref = ref, state = 'open' }
     if one.home == '' then
@@ -33,7 +35,7 @@ local function again_of(meta, needs, id, header, now)
   if flow.is_blocked then
     local wait = tonumber(header.au)
     local is_held_back = type(header.n or header.ga) == 'string'
-    begin_wait(flow, id, open, nil, is_held_back, wait and now + wait, now)
+    begin_wait(flow, id, open, flow.due, is_held_back, wait and now + wait, now)
   end
   return flow
 end

@@ -95,12 +95,19 @@ local function rank_of(item)
   return item[1]
 end
 
+-- Whether an item is older than one of that rank and id. Ids of one ms are in their order, too.
+local function is_before(item, rank, id)
+  local own = rank_of(item)
+  return own < rank or own == rank and item[2] < id
+end
+
 -- Takes the next of the sources by rank. The waiting come first: they are older.
 local function next_source(waiting, ranked, ready, started)
   local best = waiting.head() and waiting
   for _, source in ipairs({ ranked, ready, started }) do
-    local item = source.head()
-    if item and (not best or rank_of(item) < rank_of(best.items[best.at])) then
+    local item, first = source.head(), best and best.items[best.at]
+    if item and (not first or rank_of(item) < rank_of(first)
+      or best == waiting and is_before(item, rank_of(first), first[2])) then
       best = source
     elseif not item and source.is_cut then
       -- A task that was not read may be the next.
@@ -108,6 +115,14 @@ local function next_source(waiting, ranked, ready, started)
     end
   end
   return best
+end
+
+-- Whether an item that leaves the ready list is older than all that wait with it. It then need not
+-- wait, too. A task that is given back to run alone would else never be the one that is claimed.
+local function is_oldest(class, item)
+  local first = #class.joined == 0
+    and redis.call('ZRANGE', class.key, '0', '0', 'WITHSCORES') or {}
+  return first[2] and is_before(item, tonumber(first[2]), first[1])
 end
 
 -- As `mixed_ids`, and then the records, and the ms before which no claim is of use.
@@ -154,7 +169,7 @@ local function limited_ids(queue, entries, want, now)
       if by and (class or known.left == 0) then
         note_refusal(class or known, by, opens)
       end
-      if by or not class and known and known.left > 0 then
+      if by or not class and known and known.left > 0 and not is_oldest(known, item) then
         is_granted = false
         if class then
           leaves = false

@@ -90,8 +90,12 @@ fn check_unmet(
     let records: BTreeMap<_, _> = view.bytes("tasks").into_iter().collect();
     for (id, value) in unmet {
         let record = records.get(id).and_then(|record| TaskRecord::decode(record.clone()).ok());
-        let Some((after, lane)) = record.and_then(|record| Some((record.after?, record.lane)))
-        else {
+        // It joins its lane, or those with which it runs, once it is free.
+        let facts = record.and_then(|record| {
+            let joins = record.lane.is_some() || record.gather.is_some();
+            Some((record.after?, joins))
+        });
+        let Some((after, joins)) = facts else {
             wrong.of_task_with(
                 Remedy::Stuck,
                 "unmet",
@@ -127,7 +131,7 @@ fn check_unmet(
             }
         }
         for (flag, is_set, expected) in [
-            ('l', flags.contains('l'), lane.is_some()),
+            ('l', flags.contains('l'), joins),
             ('g', flags.contains('g'), giveups.contains_key(id)),
             ('e', flags.contains('e'), asks.contains_key(id)),
         ] {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use optimus_core::{
-    Lease,
+    Lease, OnLost,
     broker::{BATCH_MAX, Broker, BrokerError, Give, Release},
     log_event,
 };
 
-use crate::{outcome_log::millis, served_queue::Served, shared::Shared};
+use crate::{attempts::Attempt, outcome_log::millis, served_queue::Served, shared::Shared};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 /// The time limit for all queues together. It is short because a supervisor waits.
@@ -45,26 +45,31 @@ async fn leave_queue(shared: &Shared, broker: &Broker, queue: &Served) -> Result
     }
     let held = broker.renew(&queue.name, &worker, lease).await?.held;
     let leases = held.into_iter().map(|(id, token)| Lease { id, worker: worker.clone(), token });
-    // Otherwise a running task would start elsewhere while it still runs here.
-    let running =
-        |lease: &Lease| shared.attempts.of(lease).is_some_and(|attempt| !attempt.is_settled());
-    let (kept, unknown): (Vec<Lease>, Vec<Lease>) = leases.partition(running);
-    let releases: Vec<Release> =
-        unknown.into_iter().map(|lease| Release { lease, give: Give::Head }).collect();
-    let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept.len());
+    // Otherwise a running task would start elsewhere while it still runs here, and one that may
+    // start only once would start again, because Redis has not taken its report.
+    let stays = |attempt: &Attempt| !attempt.is_settled() || attempt.facts.on_lost == OnLost::Dead;
+    let (mut kept, mut releases) = (0, Vec::new());
+    for lease in leases {
+        match shared.attempts.of(&lease) {
+            Some(attempt) if stays(&attempt) => kept += 1,
+            Some(_) => releases.push(Release { lease, give: Give::Interrupted }),
+            None => releases.push(Release { lease, give: Give::Head }),
+        }
+    }
+    let (name, given_back, kept_here) = (queue.name.clone(), releases.len(), kept);
     log_event!(
         shared.log,
         WARN,
         queue = %name,
         given_back,
         kept = kept_here,
-        "this worker held tasks when it left: it gave back the tasks that it did not know of; its \
-         running tasks stay until the lease is over"
+        "this worker held tasks when it left: it gave back those that do not run here and may \
+         start again; the others stay until the lease is over"
     );
     for batch in releases.chunks(BATCH_MAX) {
         broker.report(broker.release_call(&queue.name, &worker, batch)).await?;
     }
-    if kept.is_empty() {
+    if kept == 0 {
         broker.leave(&queue.name, &worker).await?;
     }
     Ok(())

@@ -145,6 +145,7 @@ scripts! {
     waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
     leading ["gather", "gather_drop", "gather_led"] -> "leaders_of, leave_gathers"
     dying ["history", "history_death"] -> "deaths_of"
+    refunding ["gate", "gate_refund"] -> "refunds_of, write_refunds"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",
@@ -160,6 +161,7 @@ scripts! {
     waiting ["after", "after_post", "after_ref", "after_end"] -> "flow_of_ends"
     leading ["gather", "gather_again", "gather_drop", "gather_led"]
         -> "gathers_again, leaders_of, leave_gathers"
+    refunding ["gate_class", "gate", "gate_refund"] -> "refunds_of, write_refunds"
     [
         "meta", "tasks", "working:", "ready", "priority", "priorities", "delayed", "cancelled",
         "tries", "cancel", "waiters", "wake",

@@ -20,6 +20,7 @@ mod quarantine;
 mod recovery;
 mod sharing;
 mod slow_link;
+mod started_once;
 mod starved;
 mod store_risks;
 mod submit_timeout;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Bench, Double, Gate, Running, Wait};
 use optimus_core::{
-    BoxError, Context, QueueName, Task, TaskHandle, TaskOptions, TaskState, WorkerId,
+    BoxError, Context, Gate as LimitGate, Limit, QueueName, Rate, Task, TaskHandle, TaskOptions,
+    TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -33,17 +34,39 @@ impl Task for Fragile {
     }
 }
 
+/// The same with a rate.
+#[derive(Serialize, Deserialize)]
+struct Paced {}
+
+impl Task for Paced {
+    const NAME: &'static str = "paced";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        Fragile::options().rate(Rate::per_second(1))
+    }
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
 fn queue() -> QueueName {
     QueueName::new("default").unwrap()
+}
+
+/// A worker that claims a task and dies.
+async fn claim_and_die(bench: &Bench) {
+    let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+    broker.register(&queue(), &ghost, LEASE, "{}").await.unwrap();
+    let claimed = broker.claim(&queue(), &ghost, 1, 1).await.unwrap();
+    assert_eq!(claimed.grants.len(), 1);
 }
 
 /// Starts a worker with a long task, which also holds a quarantined task.
 async fn drained(bench: &Bench, gate: &Gate) -> (Running, TaskHandle<()>) {
     let quarantined = bench.client.submit(Fragile {}.call()).await.unwrap();
-    let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
-    broker.register(&queue(), &ghost, LEASE, "{}").await.unwrap();
-    let claimed = broker.claim(&queue(), &ghost, 1, 1).await.unwrap();
-    assert_eq!(claimed.grants.len(), 1);
+    claim_and_die(bench).await;
     bench.client.submit(Wait {}.call()).await.unwrap();
     let builder = bench.worker().lease(LEASE).concurrency(4).data(gate.clone());
     let builder = builder.task_type::<Wait>().task_type::<Fragile>().task_type::<Double>();
@@ -83,6 +106,32 @@ on_both! {
         })
         .await;
         gate.open.hit();
+        worker.stop().await;
+    }
+
+    async fn a_quarantined_task_with_a_rate_runs_and_so_do_those_behind_it(bench: Bench) {
+        let quarantined = bench.client.submit(Paced {}.call()).await.unwrap();
+        claim_and_die(&bench).await;
+        let behind = (0..8).map(|_| Paced {}.call());
+        let behind = bench.client.submit_all(behind).await.unwrap();
+        let builder = bench.worker().lease(LEASE).concurrency(4).task_type::<Paced>();
+        let worker = bench.start(builder);
+        quarantined.result_within(LATER).await.unwrap();
+        assert_eq!(behind[7].status().await.unwrap(), TaskState::Blocked, "it runs before them");
+        behind[7].result_within(LATER).await.unwrap();
+        worker.stop().await;
+    }
+
+    async fn a_quarantined_task_of_a_queue_with_a_rate_runs(bench: Bench) {
+        let quarantined = bench.client.submit(Fragile {}.call()).await.unwrap();
+        claim_and_die(&bench).await;
+        let gate = bench.client.gate("default", LimitGate::Queue);
+        gate.set(Limit::new().rate(Rate::per_second(1))).await.unwrap();
+        let next = bench.client.submit(Double { number: 4 }.call()).await.unwrap();
+        let builder = bench.worker().lease(LEASE).concurrency(4);
+        let worker = bench.start(builder.task_type::<Fragile>().task_type::<Double>());
+        quarantined.result_within(LATER).await.unwrap();
+        assert_eq!(next.result_within(LATER).await.unwrap(), 8);
         worker.stop().await;
     }
 }

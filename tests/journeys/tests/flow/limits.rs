@@ -158,6 +158,16 @@ on_both! {
         }
     }
 
+    async fn tasks_that_have_expired_use_no_token(bench: Bench) {
+        let late = (0..3).map(|_| Rare {}.call().expires_in(Duration::from_millis(1)));
+        bench.client.submit_all(late).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let next = submit(&bench, Rare {}.call()).await;
+        let worker = start(&bench, &Starts::default(), 1);
+        done(&next).await;
+        worker.stop().await;
+    }
+
     async fn a_task_that_waits_for_a_limit_holds_no_slot_and_no_attempt(bench: Bench) {
         let worker = start(&bench, &Starts::default(), 1);
         done(&submit(&bench, Rare {}.call()).await).await;

@@ -6,6 +6,7 @@ use optimus_core::{
     Due, OperationAct, OperationFilter, OperationState, Task, TaskId, TaskState, Uuid,
     broker::Broker,
 };
+use optimus_worker::WorkerBuilder;
 
 use super::operations::{SOON, all, clock_moves_on, count, counted, sums};
 use crate::common::{Bench, Double};
@@ -33,6 +34,10 @@ async fn carried(bench: &Bench, operation: &optimus_core::Operation) -> [u64; 5]
     let done = operations.carry(&operation.id).await.unwrap();
     assert_eq!(done.state, OperationState::Done, "{done:?}");
     sums(&done)
+}
+
+fn double_worker(bench: &Bench) -> WorkerBuilder {
+    bench.worker().task_type::<Double>()
 }
 
 /// Submits a task whose id was made at that ms, by the clock of its submitter.
@@ -132,6 +137,28 @@ on_both! {
         let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
         assert_eq!(carried(&bench, &undo).await, [3, 3, 0, 0, 0]);
         assert_eq!(due().await, before);
+    }
+
+    async fn an_undo_of_a_cancel_keeps_the_time_of_tasks_that_waited_for_others(bench: Bench) {
+        for succeeds_meanwhile in [false, true] {
+            let first = bench.client.submit(Double { number: 1 }.call()).await.unwrap();
+            let call = Double { number: 2 }.call().after(&first).due(Due::In(SOON));
+            let reminder = bench.client.submit(call).await.unwrap();
+            let operation = counted(&bench, OperationAct::Cancel, all(TaskState::Blocked)).await;
+            assert_eq!(carried(&bench, &operation).await, [1, 1, 0, 0, 0]);
+            let worker = succeeds_meanwhile.then(|| bench.start(double_worker(&bench)));
+            if succeeds_meanwhile {
+                assert_eq!(first.result_within(SOON).await.unwrap(), 2);
+            }
+            let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+            let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
+            assert_eq!(carried(&bench, &undo).await, [1, 1, 0, 0, 0]);
+            let worker = worker.unwrap_or_else(|| bench.start(double_worker(&bench)));
+            assert_eq!(first.result_within(SOON).await.unwrap(), 2);
+            assert_eq!(reminder.status().await.unwrap(), TaskState::Delayed);
+            worker.stop().await;
+            bench.client.delete(reminder.id()).await.unwrap();
+        }
     }
 
     async fn tasks_of_many_pages_are_each_changed_once(bench: Bench) {

@@ -99,6 +99,7 @@ async fn a_call_with_prerequisites_joins_after_them(bench: Bench) {
     let task = ready_at(0, job()).waiting_for(after(&needed)).gathered(many_of("a"));
     bench.submit(0, std::slice::from_ref(&task)).await;
     assert_eq!(bench.gathering("a").await, []);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
     let lease = bench.take(1, &worker, 1).await;
     assert_eq!(lease.id, needed);
     bench.complete(2, &[crate::acts::done(&lease)]).await;

@@ -88,9 +88,38 @@ async fn each_attempt_takes_a_token(bench: Bench) {
     }
     assert_eq!(bench.state(&ids[0]).await, TaskState::Blocked);
     let lease = bench.take(10_000, &worker, 5).await;
-    bench.release(10_001, &[given(&lease, Give::Head)]).await;
+    bench.release(10_001, &[given(&lease, Give::Interrupted)]).await;
     assert_eq!(bench.claim(19_999, &worker, 6, 1).await.ids(), []);
     assert_eq!(bench.take(20_000, &worker, 7).await.id, ids[0]);
+    bench.assert_sound().await;
+}
+
+async fn a_task_that_is_given_back_before_it_begins_uses_no_token(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let ids = ids_of(&bench.add_limited(0, 3, &[one_in_10_s("r"), a_second("s", 1, 2)]).await);
+    // The others begin to wait, and the first one still comes before them.
+    for (at, seq) in [(0, 1), (5, 2), (10, 3)] {
+        let claimed = bench.claim(at, &worker, seq, 9).await;
+        assert_eq!(claimed.ids(), ids[..1]);
+        bench.release(at + 1, &[given(&claimed.leases(&worker)[0], Give::Head)]).await;
+    }
+    assert_eq!(bench.claim(20, &worker, 4, 9).await.ids(), ids[..1]);
+    assert_eq!(bench.claim(10_019, &worker, 5, 9).await.ids(), []);
+    assert_eq!(bench.claim(10_020, &worker, 6, 9).await.ids(), ids[1..2]);
+    bench.assert_sound().await;
+}
+
+async fn a_task_of_a_limited_queue_that_is_given_back_leaves_its_token(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let tasks = jobs(2);
+    bench.submit(0, &tasks).await;
+    let limit = Limit::new().rate(Rate::per_minute(6));
+    bench.at(0).set_limit(&bench.queue, &Gate::Queue, Some(&limit)).await.unwrap();
+    for (at, seq) in [(0, 1), (5, 2)] {
+        let claimed = bench.claim(at, &worker, seq, 9).await;
+        assert_eq!(claimed.ids(), ids_of(&tasks)[..1]);
+        bench.release(at + 1, &[given(&claimed.leases(&worker)[0], Give::Head)]).await;
+    }
     bench.assert_sound().await;
 }
 
@@ -238,6 +267,8 @@ on_both![
     a_repeated_claim_takes_no_second_token,
     a_task_takes_the_tokens_of_all_its_limits_or_none,
     each_attempt_takes_a_token,
+    a_task_that_is_given_back_before_it_begins_uses_no_token,
+    a_task_of_a_limited_queue_that_is_given_back_leaves_its_token,
     a_clock_that_is_set_back_keeps_no_gate_shut,
     a_limit_of_the_queue_leaves_its_tasks_in_the_ready_list,
     what_is_set_at_run_time_wins_until_it_is_removed,

@@ -121,6 +121,10 @@ impl FlowRun<'_> {
         self.expect_stale(queue, &Report::Release(queue, given.clone()), 0).await?;
         self.last = Some(Report::Release(queue, given));
         for lease in leases {
+            // One that was asked to stop is cancelled, and keeps its tokens.
+            if snooze_ms.is_none() && !self.world.tasks[&lease.id].stop_asked {
+                self.world.refund(self.now, &lease.id);
+            }
             self.come_back(&lease.id, self.now + snooze_ms.unwrap_or(0));
         }
         Ok(())

@@ -148,6 +148,21 @@ impl World {
         }
     }
 
+    /// A worker gives a task back that has not begun: its tokens come back. Those of a call that
+    /// gathers may be spent.
+    pub(crate) fn refund(&mut self, now: u64, id: &TaskId) {
+        let task = &self.tasks[id];
+        let (queue, is_sure) = (task.queue, task.gather.is_none());
+        for way in self.ways(task) {
+            self.look_at(queue, &way, now);
+            if let Some(spent) = self.gates[queue].spent.get_mut(&way.gate) {
+                let interval = way.interval_us();
+                spent.earliest = spent.earliest.saturating_sub(interval);
+                spent.latest = spent.latest.saturating_sub(if is_sure { interval } else { 0 });
+            }
+        }
+    }
+
     /// A call or a claim has looked at the gates of a queue, and may have brought forward when they
     /// have all their tokens.
     pub(crate) fn look_at_gates(&mut self, queue: usize, now: u64, known: &[TaskId]) {
