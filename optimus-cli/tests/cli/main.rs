@@ -19,6 +19,7 @@ mod outputs;
 mod prometheus;
 mod redaction;
 mod scrub;
+mod shards;
 mod stage;
 mod statistics;
 mod submits;
