@@ -78,6 +78,7 @@ mod layer;
 mod layers;
 mod lease;
 mod limit;
+mod limit_setters;
 mod log_desk;
 mod named_call;
 mod obstacle_text;
@@ -264,6 +265,7 @@ pub use self::{
     guarded_drop::panic_text,
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
+    limit_setters::{LimitSetters, REMOVE as LIMIT_REMOVE, SET as LIMIT_SET},
     log_desk::{AttemptLog, LogDesk, LogSeat},
     pace::{PACED, Pace},
     page::{PageFacts, Stamp},

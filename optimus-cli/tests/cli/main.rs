@@ -13,6 +13,7 @@ mod exporter;
 mod hostile;
 mod json;
 mod kit;
+mod limits;
 mod namespaces;
 mod operations;
 mod outputs;

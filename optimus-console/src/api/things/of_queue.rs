@@ -2,10 +2,10 @@
 
 use axum::Json;
 use optimus_core::{
-    AuditRow, Gate, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails,
+    AuditRow, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails,
 };
 
-use super::{ROWS_A_QUEUE, ThingsOf, limit_act::Setters, queues_of, rows_of};
+use super::{ROWS_A_QUEUE, ThingsOf, queues_of, rows_of};
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -69,8 +69,8 @@ pub(crate) async fn limits(
         for limit in &limits {
             let mut row = limit_row(&queue, limit, payloads);
             if limit.is_set {
-                let setters = setters.get_or_try_init(|| Setters::read(inspector)).await?;
-                row.facts.extend(set_by(setters.of(&queue, &row.name), payloads));
+                let setters = setters.get_or_try_init(|| inspector.limit_setters()).await?;
+                row.facts.extend(set_by(setters.of(&queue, &limit.gate), payloads));
             }
             rows.push(row);
         }
@@ -95,10 +95,7 @@ fn limit_row(queue: &QueueName, found: &LimitDetails, payloads: Payloads) -> Thi
     let rate = found.limit.rate_limit();
     ThingRow {
         title: found.gate.to_string(),
-        name: match &found.gate {
-            Gate::Queue => "queue".to_owned(),
-            gate => gate.stored(),
-        },
+        name: found.gate.text(),
         queue: Some(queue.to_string()),
         state: shut.map_or_else(|| "open".to_owned(), paused),
         facts: [
