@@ -1,9 +1,8 @@
-//! Values of the command line that clap does not know: times, rates, gates.
+//! Values of the command line that clap does not know: times, sizes, headers.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use optimus_core::{Gate, Rate};
 
 /// Reads a time such as `90s`, `15m`, `2h`, `7d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -48,20 +47,6 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(bytes).ok_or_else(problem)
 }
 
-/// Reads a rate such as `100/s`, `10/m`, `5/h`, `1/d`, as `#[task(rate = …)]` writes it.
-pub(crate) fn rate(text: &str) -> Result<Rate, String> {
-    let problem = || format!("{text:?} is not a rate; write 100/s, 10/m, 5/h or 1/d");
-    let (tasks, unit) = text.split_once('/').ok_or_else(problem)?;
-    let tasks = tasks.trim().parse().map_err(|_| problem())?;
-    Ok(match unit.trim() {
-        "s" => Rate::per_second(tasks),
-        "m" => Rate::per_minute(tasks),
-        "h" => Rate::per_hour(tasks),
-        "d" => Rate::per_day(tasks),
-        _ => return Err(problem()),
-    })
-}
-
 /// Reads a header such as `tenant=acme`, or its name alone.
 pub(crate) fn header(text: &str) -> Result<(String, Option<String>), String> {
     let (name, value) = match text.split_once('=') {
@@ -82,37 +67,12 @@ pub(crate) fn whole_header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads where a limit applies: `queue`, `task:NAME`, `lane:KEY`, `limit:NAME`.
-pub(crate) fn gate(text: &str) -> Result<Gate, String> {
-    let wrong = || {
-        format!(
-            "{text:?} is not a place of a limit; write queue, task:NAME, lane:KEY or limit:NAME"
-        )
-    };
-    match text.split_once(':') {
-        _ if text == "queue" => Ok(Gate::Queue),
-        Some((_, "")) | None => Err(wrong()),
-        Some(("task", name)) => Ok(Gate::Task(name.to_owned())),
-        Some(("lane", key)) => Ok(Gate::Lane(key.to_owned())),
-        Some(("limit", name)) => Ok(Gate::Named(name.to_owned())),
-        Some(_) => Err(wrong()),
-    }
-}
-
-/// Returns the text that [`gate`] reads.
-pub(crate) fn gate_text(gate: &Gate) -> String {
-    match gate {
-        Gate::Queue => "queue".to_owned(),
-        gate => gate.stored(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_and_rates_are_read_and_others_are_refused_with_examples() {
+    fn times_and_sizes_are_read_and_others_are_refused_with_examples() {
         assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
         assert_eq!(duration("7d").unwrap(), Duration::from_secs(604_800));
         for wrong in ["", "s", "5", "5 s", "5y", "99999999999999999999d", "-5s"] {
@@ -126,11 +86,6 @@ mod tests {
         for wrong in ["", "yesterday", "2026-10-03", "5m"] {
             assert!(instant(wrong).unwrap_err().contains("09:00:00Z"), "{wrong}");
         }
-        assert_eq!(rate("100/s").unwrap(), Rate::per_second(100));
-        assert_eq!(rate("5/h").unwrap(), Rate::per_hour(5));
-        for wrong in ["", "5", "/s", "5/y", "-5/s"] {
-            assert!(rate(wrong).unwrap_err().contains("100/s"), "{wrong}");
-        }
     }
 
     #[test]
@@ -142,15 +97,5 @@ mod tests {
         assert!(header("=acme").unwrap_err().contains("tenant=acme"));
         assert_eq!(whole_header("q=a=b"), Ok(("q".into(), "a=b".into())));
         assert!(whole_header("tenant").unwrap_err().contains("tenant=VALUE"));
-    }
-
-    #[test]
-    fn a_gate_is_read_from_its_text() {
-        for text in ["queue", "task:send", "lane:a:b c", "limit:stripe"] {
-            assert_eq!(gate_text(&gate(text).unwrap()), text);
-        }
-        for wrong in ["", "send", "task:", "group:x"] {
-            assert!(gate(wrong).unwrap_err().contains("lane:KEY"), "{wrong}");
-        }
     }
 }

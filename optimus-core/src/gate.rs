@@ -1,10 +1,25 @@
 //! The place in a queue where a limit or a pause applies: [`Gate`].
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
-use crate::{id::validate_name, lane};
+use crate::{Error, id::validate_name, lane};
 
-/// The place in a queue where a limit or a pause applies.
+/// What operators write for [`Gate::Queue`].
+const QUEUE: &str = "queue";
+
+/// The place in a queue where a limit or a pause applies. Operators write it as `queue`,
+/// `task:NAME`, `lane:KEY` or `limit:NAME`, which [`FromStr`] reads and [`text`](Self::text)
+/// returns.
+///
+/// ```
+/// # use optimus_core as optimus;
+/// use optimus::Gate;
+///
+/// let gate: Gate = "lane:user-7".parse()?;
+/// assert_eq!((&gate, gate.text()), (&Gate::Lane("user-7".into()), "lane:user-7".into()));
+/// assert!("limit:a name with spaces".parse::<Gate>().is_err());
+/// # Ok::<(), optimus::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Gate {
@@ -19,6 +34,14 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// Returns what operators write: `queue`, `task:NAME`, `lane:KEY` or `limit:NAME`.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Queue => QUEUE.to_owned(),
+            gate => gate.stored(),
+        }
+    }
+
     /// Returns the form in keys and headers.
     #[doc(hidden)]
     pub fn stored(&self) -> String {
@@ -49,6 +72,27 @@ impl Gate {
             Self::Task(name) => Some(format!("the task's name: {}", validate_name(name).err()?)),
             Self::Named(name) => Some(format!("the limit's name: {}", validate_name(name).err()?)),
             Self::Lane(key) => lane::problem_of(key),
+        }
+    }
+}
+
+impl FromStr for Gate {
+    type Err = Error;
+
+    /// Reads `queue`, `task:NAME`, `lane:KEY` or `limit:NAME`. Refuses names that no task can have.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refused = |problem: &str| {
+            let forms = "write queue, task:NAME, lane:KEY or limit:NAME";
+            Err(Error::invalid(format!("{text:?} is not the place of a limit{problem}; {forms}")))
+        };
+        let read = match text {
+            QUEUE => Some(Self::Queue),
+            text => Self::from_stored(text).filter(|gate| *gate != Self::Queue),
+        };
+        let Some(gate) = read else { return refused("") };
+        match gate.problem() {
+            Some(problem) => refused(&format!(": {problem}")),
+            None => Ok(gate),
         }
     }
 }
@@ -106,6 +150,22 @@ mod tests {
             assert_eq!(Gate::from_stored(stored), Some(gate));
         }
         assert_eq!(["x", "x:y", ":"].map(Gate::from_stored), [None, None, None]);
+    }
+
+    #[test]
+    fn what_operators_write_is_a_gate_and_what_no_task_can_have_is_refused() {
+        let key = "x".repeat(512);
+        for text in ["queue", "task:send", "lane:a:b c", "limit:stripe", &format!("lane:{key}")] {
+            assert_eq!(text.parse::<Gate>().unwrap().text(), text);
+        }
+        let long = format!("lane:{key}x");
+        for wrong in
+            ["", "send", "task:", "task:a b", "limit:", "lane:", "lane:\n", "group:x", &long]
+        {
+            let problem = wrong.parse::<Gate>().unwrap_err();
+            assert!(problem.is_invalid(), "{problem}");
+            assert!(problem.to_string().contains("lane:KEY"), "{problem}");
+        }
     }
 
     #[test]

@@ -78,6 +78,7 @@ mod layer;
 mod layers;
 mod lease;
 mod limit;
+mod limit_setters;
 mod log_desk;
 mod named_call;
 mod obstacle_text;
@@ -88,6 +89,7 @@ mod operation_filter;
 mod operation_progress;
 mod operator_answers;
 mod options;
+mod overdue;
 mod overview;
 mod pace;
 mod page;
@@ -212,6 +214,7 @@ pub use self::{
         QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    overdue::{Overdue, OverdueCause},
     overview::QueueOverview,
     page::Page,
     page_cursor::PageCursor,
@@ -264,6 +267,7 @@ pub use self::{
     guarded_drop::panic_text,
     key_template::{KeyTemplate, KeyTexts},
     layers::Layers,
+    limit_setters::{LimitSetters, REMOVE as LIMIT_REMOVE, SET as LIMIT_SET},
     log_desk::{AttemptLog, LogDesk, LogSeat},
     pace::{PACED, Pace},
     page::{PageFacts, Stamp},

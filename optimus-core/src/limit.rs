@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    Error,
     gate::Gate,
     obstacle_text::time_text,
     options::TaskOptions,
@@ -72,7 +73,22 @@ impl Limit {
         self.rate.is_none() && self.max_working.is_none()
     }
 
-    /// Returns the reason why this can't be a limit.
+    /// Checks that it can be [set](crate::GateHandle::set).
+    ///
+    /// # Errors
+    /// [`Error::is_invalid`] if it limits nothing, lets no task start, or has a burst without a
+    /// rate.
+    pub fn check(&self) -> Result<(), Error> {
+        self.problem_if_set().map_or(Ok(()), |problem| Err(Error::invalid(problem)))
+    }
+
+    /// Returns the reason why this can't be set.
+    pub(crate) fn problem_if_set(&self) -> Option<String> {
+        let nothing = || self.is_none().then(|| "a limit needs a rate or max_working".to_owned());
+        self.problem().or_else(nothing)
+    }
+
+    /// Returns the reason why no task can declare this.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(problem) = self.rate.and_then(Rate::problem) {
             return Some(problem);
@@ -234,15 +250,16 @@ mod tests {
     #[test]
     fn a_limit_that_lets_nothing_start_is_refused() {
         let rate = Rate::per_second(1);
-        assert_eq!(Limit::new().rate(rate).burst(1).max_working(1).problem(), None);
+        Limit::new().rate(rate).burst(1).max_working(1).check().unwrap();
+        assert!(Limit::new().check().unwrap_err().to_string().contains("needs a rate"));
         for (limit, word) in [
             (Limit::new().rate(Rate::per_second(0)), "rate of 0"),
             (Limit::new().rate(rate).burst(0), "burst"),
             (Limit::new().burst(2), "without a rate"),
             (Limit::new().max_working(0), "max_working"),
         ] {
-            let problem = limit.problem().unwrap();
-            assert!(problem.contains(word), "{problem}");
+            let problem = limit.check().unwrap_err();
+            assert!(problem.is_invalid() && problem.to_string().contains(word), "{problem}");
         }
     }
 }

@@ -2,20 +2,22 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Gate, GateAnswer, Limit, LimitDetails, PAGE_MAX, QueueName, Rate};
+use optimus_core::{
+    Gate, GateAnswer, LIMIT_REMOVE, LIMIT_SET, Limit, LimitDetails, LimitSetters, PAGE_MAX,
+    QueueName, Rate,
+};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::{
     failure::{Exit, Failure},
-    limit_setting::{self, LimitSetting, LimitSettings, target},
+    limit_setting::LimitSetting,
     output::{
         Row,
         paint::Tone,
         table::{Cell, Column},
         text,
     },
-    parse::{self, gate_text},
     pause::Pause,
     session::Session,
 };
@@ -32,10 +34,9 @@ pub(crate) enum LimitCommand {
     Set {
         queue: QueueName,
         /// Where it applies: queue, task:NAME, lane:KEY or limit:NAME.
-        #[arg(value_parser = parse::gate)]
         gate: Gate,
         /// How many tasks may start in a time, such as 100/s, 10/m, 5/h.
-        #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+        #[arg(long, value_name = "RATE")]
         rate: Option<Rate>,
         /// How many of them may start at once after a pause.
         #[arg(long, value_name = "N", requires = "rate")]
@@ -48,21 +49,18 @@ pub(crate) enum LimitCommand {
     Remove {
         queue: QueueName,
         /// Where it applies: queue, task:NAME, lane:KEY or limit:NAME.
-        #[arg(value_parser = parse::gate)]
         gate: Gate,
     },
     /// Stop the starts of its tasks. Running tasks continue.
     Pause {
         queue: QueueName,
         /// What to pause: queue, task:NAME, lane:KEY or limit:NAME.
-        #[arg(value_parser = parse::gate)]
         gate: Gate,
     },
     /// End a pause, also that of a task's `Retry`.
     Resume {
         queue: QueueName,
         /// What to resume: queue, task:NAME, lane:KEY or limit:NAME.
-        #[arg(value_parser = parse::gate)]
         gate: Gate,
     },
 }
@@ -129,7 +127,7 @@ fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
     let rate = found.limit.rate_limit();
     LimitRow {
         queue: queue.clone(),
-        gate: gate_text(&found.gate),
+        gate: found.gate.text(),
         rate: rate.map(|rate| rate.to_string()),
         burst: rate.map(|_| found.limit.burst_limit()),
         max_working: found.limit.max_working_limit(),
@@ -152,15 +150,15 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = rate.into_iter().fold(limit, Limit::rate);
             limit = burst.into_iter().fold(limit, Limit::burst);
             limit = max_working.into_iter().fold(limit, Limit::max_working);
+            limit.check()?;
             let shown = limit.to_string();
             let handle = session.client.gate(&queue, gate.clone());
-            let answer =
-                act(session, limit_setting::SET, (&queue, &gate), handle.set(limit)).await?;
+            let answer = act(session, LIMIT_SET, (&queue, &gate), handle.set(limit)).await?;
             changed(session, (&queue, &gate), &Done::Set(shown), answer)
         }
         LimitCommand::Remove { queue, gate } => {
             let handle = session.client.gate(&queue, gate.clone());
-            let answer = act(session, "limit.remove", (&queue, &gate), handle.remove()).await?;
+            let answer = act(session, LIMIT_REMOVE, (&queue, &gate), handle.remove()).await?;
             changed(session, (&queue, &gate), &Done::Removed, answer)
         }
         LimitCommand::Pause { queue, gate } => pause(session, &queue, gate).await,
@@ -176,13 +174,13 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
         Ok(rows.collect::<Vec<_>>())
     };
     let seen = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
-    let settings = if seen.iter().any(|(row, _)| row.is_set) {
-        LimitSettings::read(session).await?
+    let setters = if seen.iter().any(|(row, _)| row.is_set) {
+        session.inspector().limit_setters().await?
     } else {
-        LimitSettings::default()
+        LimitSetters::default()
     };
     let with_setting = |(mut row, gate): (LimitRow, Gate)| {
-        row.set = settings.of(&row.queue, &gate).filter(|_| row.is_set).cloned();
+        row.set = setters.of(&row.queue, &gate).filter(|_| row.is_set).map(LimitSetting::of);
         row
     };
     let rows: Vec<LimitRow> = seen.into_iter().map(with_setting).collect();
@@ -242,7 +240,7 @@ async fn act(
     (queue, gate): (&QueueName, &Gate),
     doing: impl Future<Output = Result<GateAnswer, optimus_core::Error>>,
 ) -> Result<GateAnswer, Failure> {
-    session.audited(verb, target(queue, gate), doing).await
+    session.audited(verb, LimitSetters::target(queue, gate), doing).await
 }
 
 fn changed(
@@ -254,7 +252,7 @@ fn changed(
     let word = done.word();
     let object = json!({
         "queue": queue,
-        "gate": gate_text(gate),
+        "gate": gate.text(),
         "done": word,
         "known": answer.is_known,
         "was_set": answer.was_set,

@@ -5,14 +5,12 @@ use std::{collections::BTreeSet, time::Duration};
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use optimus_core::{
-    Counts, Error, Explanation, Inspector, Obstacle, PAGE_MAX, QueueName, TaskRow, TaskState,
-    WorkerDetails,
+    Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskRow,
+    TaskState, WorkerDetails,
 };
 
 use super::{Finding, Level, schedules, waits::Waits};
-use crate::{
-    advice::advice, failure::Failure, limit_setting::LimitSettings, output::text, session::Session,
-};
+use crate::{advice::advice, failure::Failure, output::text, session::Session};
 
 /// How many names are printed in a line.
 const NAMES_MAX: usize = 5;
@@ -53,13 +51,13 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         unread.into_iter().map(|text| Finding::warning("unreadable", text)).collect();
     let queues: Vec<QueueName> = looks.iter().map(|look| look.queue.clone()).collect();
     let has_set = |obstacle: &Obstacle| matches!(obstacle, Obstacle::Limit(limit) if limit.is_set);
-    let settings = if looks.iter().any(|look| look.why.obstacles.iter().any(has_set)) {
-        LimitSettings::read(session).await?
+    let setters = if looks.iter().any(|look| look.why.obstacles.iter().any(has_set)) {
+        session.inspector().limit_setters().await?
     } else {
-        LimitSettings::default()
+        LimitSetters::default()
     };
     for look in &looks {
-        findings.extend(look.check(now, late, &settings));
+        findings.extend(look.check(now, late, &setters));
     }
     let unserved: BTreeSet<&QueueName> =
         looks.iter().filter(|look| look.live(now) == 0).map(|look| &look.queue).collect();
@@ -88,9 +86,9 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
 }
 
 impl Look {
-    fn check(&self, now: DateTime<Utc>, late: Duration, settings: &LimitSettings) -> Vec<Finding> {
+    fn check(&self, now: DateTime<Utc>, late: Duration, setters: &LimitSetters) -> Vec<Finding> {
         let Self { queue, counts, workers, why, first, blocked } = self;
-        let waits = Waits { queue, why, now, late, settings };
+        let waits = Waits { queue, why, now, late, setters };
         let mut findings = waits.findings();
         let has_cause = findings.iter().any(|one| one.level == Level::Warning);
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");

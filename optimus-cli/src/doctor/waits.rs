@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use optimus_core::{
-    Explanation, Gate, LimitDetails, Obstacle, PrerequisiteDetails, QueueName, Shut, TaskRow,
-    TaskState,
+    Explanation, Gate, LimitDetails, LimitSetters, Obstacle, PrerequisiteDetails, QueueName, Shut,
+    TaskRow, TaskState,
 };
 
 use super::Finding;
 use crate::{
     advice::{advice, retry},
-    limit_setting::LimitSettings,
+    limit_setting::LimitSetting,
     output::text,
-    parse::gate_text,
 };
 
 /// What keeps the tasks of a queue waiting.
@@ -23,7 +22,7 @@ pub(crate) struct Waits<'a> {
     pub(crate) now: DateTime<Utc>,
     /// How long tasks may wait.
     pub(crate) late: Duration,
-    pub(crate) settings: &'a LimitSettings,
+    pub(crate) setters: &'a LimitSetters,
 }
 
 impl Waits<'_> {
@@ -74,7 +73,7 @@ impl Waits<'_> {
         let end = if is_queue {
             format!("{} ends it", advice("queue resume", [queue]))
         } else {
-            let names = [queue.to_string(), gate_text(gate)];
+            let names = [queue.to_string(), gate.text()];
             format!("{} ends it", advice("limit resume", names))
         };
         let waiting_text = text::count(*waiting, "task");
@@ -95,7 +94,7 @@ impl Waits<'_> {
         }
         let (queue, gate, wait) = (self.queue, &limit.gate, text::duration(wait));
         let rate = limit.limit.rate_limit().map_or_else(String::new, |rate| format!(" of {rate}"));
-        let set = self.settings.of(queue, gate).filter(|_| limit.is_set);
+        let set = self.setters.of(queue, gate).filter(|_| limit.is_set).map(LimitSetting::of);
         let set = set.map_or_else(String::new, |set| format!(", set by {},", set.at(self.now)));
         let waiting = text::count(limit.waiting, "task");
         let text = format!(

@@ -1,12 +1,13 @@
 //! The JSON of all commands has one form: times, durations and names.
 
-use std::{collections::BTreeSet, fs, ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fs, ops::Range, sync::Arc};
 
-use optimus::{TaskState, WorkerId, group};
-use optimus_core::{HeldPosts, OperationAct, OperationFilter, RosterName, broker::Hold};
+use optimus::{TaskState, group};
+use optimus_core::{OperationAct, OperationFilter};
 use serde_json::{Value, json};
 
 use crate::{
+    shards::Holder,
     stage::{Filled, Stage, busy, send},
     statistics::{DOING, PROCESS, attend},
 };
@@ -99,31 +100,6 @@ fn what_breaks_a_rule_is_found() {
     assert_eq!(broken.len(), 7, "{broken:#?}");
 }
 
-/// Lets a worker hold the shards of `orders`, one of which fails.
-async fn hold_shards(stage: &Stage) {
-    let (roster, broker) = (RosterName::shards("orders").unwrap(), stage.client.broker());
-    broker.announce_roster(&roster).await.unwrap();
-    let hold = Hold {
-        worker: &WorkerId::from_stored("vm-1-0a0b0c0d"),
-        lease: Duration::from_secs(60),
-        asked: 2,
-        heard: HeldPosts::default().heard(),
-        shown: &[],
-        quiet: Duration::ZERO,
-        is_leaving: false,
-        description: "{}",
-        number: 1,
-    };
-    let holding = broker.hold(&roster, &hold).await.unwrap();
-    let shown: Vec<_> = holding.posts.iter().map(|(post, fence, _)| (*post, *fence)).collect();
-    let post = shown.last().unwrap().0.to_string();
-    let failure = json!({ "failures": 3, "at_ms": 1_795_000_000_000_i64, "error": "no database" });
-    let failing = json!({ "failing": { post: failure } }).to_string();
-    let heard = holding.heard;
-    let again = Hold { heard, shown: &shown, description: &failing, number: 2, ..hold };
-    broker.hold(&roster, &again).await.unwrap();
-}
-
 /// Returns commands that show all that is there, and then those that change it.
 fn commands(tasks: &Filled, [worker, group, running]: [&str; 3]) -> Vec<String> {
     let Filled { dead, fatal, retry, success, delayed, ready, blocked } = tasks;
@@ -163,7 +139,7 @@ async fn times_durations_and_names_have_one_form_in_the_json_of_all_commands() {
     stage.optimus(&["history", "keep", "mail"]).ended(0);
     let tasks = stage.fill().await;
     stage.furnish().await;
-    hold_shards(&stage).await;
+    Holder::of_orders(&stage).await.fails_a_shard().await;
     let [logs] = stage.ended(["log: copied 42 files"]).await;
     let pair = group(["a", "b"].map(|how| send(how.to_owned()).lane("user-7")));
     let pair = stage.client.submit_flow(pair).await.unwrap().id().to_string();

@@ -166,13 +166,30 @@ async fn what_is_no_longer_as_it_was_counted_is_left_and_said() {
     let done = stage.optimus(&["op", "confirm", &delete, "--yes"]).ended(3);
     assert_eq!(done.out, "0 deleted · 2 gone\n");
     stage.optimus(&["op", "cancel", &dropped]).ended(0);
-    let later = send("later".to_owned()).due(Due::In(SOON * 100));
-    let later = stage.client.submit(later).await.unwrap();
-    let line = ["task", "cancel", "--queue", "mail", "--state", "delayed", "--yes", "--json"];
-    let done = stage.optimus(&line).ended(0).json();
-    let undo = ["op", "undo", done[0]["operation"].as_str().unwrap(), "--yes"];
-    assert_eq!(stage.optimus(&undo).ended(0).out, "1 requeued\n");
-    assert_eq!(later.status().await.unwrap(), TaskState::Delayed, "it waits for its time again");
     let refused = stage.optimus(&["op", "undo", &dropped, "--yes"]).ended(4).err;
     assert!(refused.contains("it has cancelled no task"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_restores_due_times_also_of_a_task_that_was_cancelled_by_its_id() {
+    let stage = Stage::new().await;
+    let later = async || {
+        let later = send("later".to_owned()).due(Due::In(SOON * 100));
+        stage.client.submit(later).await.unwrap()
+    };
+    let first = later().await;
+    let line = ["task", "cancel", "--queue", "mail", "--state", "delayed", "--yes", "--json"];
+    let done = stage.optimus(&line).ended(0).json();
+    let second = later().await;
+    stage.optimus(&["task", "cancel", &second.id().to_string()]).ended(0);
+    let undo = ["op", "undo", done[0]["operation"].as_str().unwrap(), "--yes"];
+    assert_eq!(stage.optimus(&undo).ended(0).out, "2 requeued\n");
+    for task in [&first, &second] {
+        assert_eq!(task.status().await.unwrap(), TaskState::Delayed, "it waits for its time again");
+    }
+    // A retry of a task by its id runs it at once.
+    let id = second.id().to_string();
+    stage.optimus(&["task", "cancel", &id]).ended(0);
+    stage.optimus(&["task", "retry", &id]).ended(0);
+    assert_eq!(second.status().await.unwrap(), TaskState::Ready);
 }

@@ -1,15 +1,14 @@
 //! What the commands print, compared with the files of `golden/`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use optimus::{Client, Key, WorkerId, group};
-use optimus_core::{HeldPosts, RosterName, broker::Hold};
+use optimus::{Client, Key, group};
 use optimus_testkit::eventually;
 
 use crate::stage::{SOON, Stage, busy, send};
 
 /// Runs commands and compares each output with the file of its name.
-fn compare(stage: &Stage, commands: &[(&str, &[&str])]) {
+pub(crate) fn compare(stage: &Stage, commands: &[(&str, &[&str])]) {
     for (name, line) in commands {
         stage.optimus(line).matches(name);
     }
@@ -200,57 +199,4 @@ async fn a_namespace_without_tasks_says_so() {
     stage.optimus(&line(&["queue", "list"])).matches("queue_list_empty");
     stage.optimus(&line(&["dead", "list"])).matches("dead_list_empty");
     assert_eq!(stage.optimus(&line(&["queue", "list", "--json"])).ended(0).out, "");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn shards_are_shown_paused_and_counted() {
-    let stage = Stage::new().await;
-    let (roster, broker) = (RosterName::shards("orders").unwrap(), stage.client.broker());
-    broker.announce_roster(&roster).await.unwrap();
-    let worker = WorkerId::from_stored("vm-1-0a0b0c0d");
-    let hold = Hold {
-        worker: &worker,
-        lease: Duration::from_secs(60),
-        asked: 2,
-        heard: HeldPosts::default().heard(),
-        shown: &[],
-        quiet: Duration::ZERO,
-        is_leaving: false,
-        description: "{}",
-        number: 1,
-    };
-    let holding = broker.hold(&roster, &hold).await.unwrap();
-    compare(
-        &stage,
-        &[("shard_list", &["shard", "list"]), ("shard_show", &["shard", "show", "orders"])],
-    );
-    let shown: Vec<_> = holding.posts.iter().map(|(post, fence, _)| (*post, *fence)).collect();
-    let (heard, post) = (holding.heard, shown.last().unwrap().0.to_string());
-    let failure = serde_json::json!({ "failures": 3, "at_ms": 1_000, "error": "no database" });
-    let failing = serde_json::json!({ "failing": { post: failure } }).to_string();
-    let again = Hold { heard, shown: &shown, description: &failing, number: 2, ..hold };
-    broker.hold(&roster, &again).await.unwrap();
-    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
-    assert!(shown.contains("failed 3 times, last ") && shown.contains(": no database"), "{shown}");
-    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
-    assert!(found.contains("1 shard of orders have failed, with: no database"), "{found}");
-    let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
-    assert_eq!(paused.out, "shard 1 of orders is paused\n");
-    let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
-    let pause = &rows[1]["pause"];
-    assert_eq!((pause["by"].as_str(), pause["why"].as_str()), (Some("ann"), Some("repair")));
-    assert!(pause["since_ms"].is_number() && rows[1]["paused"] == true, "{rows:?}");
-    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
-    assert!(shown.contains("paused by ann (repair)"), "{shown}");
-    for line in [&["pause", "order"][..], &["resume", "order"], &["count", "order", "4"]] {
-        let refused = stage.optimus(&[&["shard"], line].concat()).ended(3).err;
-        assert!(refused.contains("shards of order;") && refused.contains(": orders"), "{refused}");
-    }
-    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["pause"].is_null(), "{rows:?}");
-    stage.optimus(&["shard", "resume", "orders"]).ended(0);
-    stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
-    stage.optimus(&["shard", "count", "orders", "4"]).ended(9);
-    let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
-    assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
-    stage.optimus(&["shard", "restart", "orders", "--yes"]).ended(0);
 }

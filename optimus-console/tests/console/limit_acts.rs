@@ -90,7 +90,11 @@ async fn a_limit_that_can_not_be_is_refused_before_anything_is_written() {
     }
     let limited = json!({ "max_working": 1 });
     served.browser.act(ACT, &set("", &limited)).await.fails(400, "invalid");
-    served.browser.act(ACT, &set("mail", &limited)).await.fails(400, "invalid");
+    for name in ["mail", "task:a b", "limit:", "lane:\n"] {
+        served.browser.act(ACT, &set(name, &limited)).await.fails(400, "invalid");
+    }
+    let lane = json!({ "queue": "mail", "name": "a\nb", "act": "pause" });
+    served.browser.act("things/lanes/act", &lane).await.fails(400, "invalid");
     served.browser.act("things/lanes/act", &set("a", &limited)).await.fails(400, "invalid");
     let pause = json!({ "queue": "mail", "name": "queue", "act": "pause", "limit": limited });
     served.browser.act(ACT, &pause).await.fails(400, "invalid");
@@ -137,5 +141,9 @@ async fn nobody_is_named_for_a_limit_that_a_program_has_set() {
     note("set", "done").await;
     assert_eq!(limit(&served.browser, "queue").await.0["set by"], "ann");
     note("remove", "done").await;
+    assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
+    note("set", "done").await;
+    // Its program has ended before it could tell what came of this act.
+    let _ = stage.client.audit(act("set")).await.unwrap();
     assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
 }

@@ -105,14 +105,7 @@ impl GateHandle {
     /// to repeat. These are the errors of all methods here.
     pub async fn set(&self, limit: Limit) -> Result<GateAnswer, Error> {
         let queue = self.checked()?;
-        if limit.is_none() {
-            return Err(Error::invalid(format!(
-                "{}: a limit needs a rate or max_working; to remove the limit that was set, use \
-                 remove()",
-                self.gate
-            )));
-        }
-        if let Some(problem) = limit.problem() {
+        if let Some(problem) = limit.problem_if_set() {
             return Err(Error::invalid(format!("{}: {problem}", self.gate)));
         }
         let answer = self.answer(&queue).await?;

@@ -130,15 +130,8 @@ async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Pro
         seat.queue(queue.ok_or_else(|| Problem::invalid("name the `queue`"))?)
     };
     Ok(match kind {
-        Kind::Lanes => Thing::Gate(of_queue()?, Gate::Lane(name)),
-        Kind::Limits if name == "queue" => Thing::Gate(of_queue()?, Gate::Queue),
-        Kind::Limits => {
-            let gate = Gate::from_stored(&name).filter(|_| !name.is_empty());
-            let gate = gate.ok_or_else(|| {
-                Problem::invalid("a limit is queue, task:NAME, lane:KEY or limit:NAME")
-            })?;
-            Thing::Gate(of_queue()?, gate)
-        }
+        Kind::Lanes => Thing::Gate(of_queue()?, format!("lane:{name}").parse()?),
+        Kind::Limits => Thing::Gate(of_queue()?, name.parse()?),
         Kind::Schedules => {
             let found = seat.app.client.schedules().get(&name).await?;
             let found = found.ok_or_else(|| absent("schedule", &name))?;

@@ -1,0 +1,94 @@
+//! What the commands print of shards that a worker holds, and what they change.
+
+use std::time::Duration;
+
+use optimus::WorkerId;
+use optimus_core::{
+    HeldPosts, RosterName,
+    broker::{Hold, Holding},
+};
+use serde_json::json;
+
+use crate::{outputs::compare, stage::Stage};
+
+/// A worker that holds the two shards of `orders`.
+pub(crate) struct Holder<'a> {
+    stage: &'a Stage,
+    roster: RosterName,
+    holding: Holding,
+}
+
+impl<'a> Holder<'a> {
+    pub(crate) async fn of_orders(stage: &'a Stage) -> Self {
+        let (roster, broker) = (RosterName::shards("orders").unwrap(), stage.client.broker());
+        broker.announce_roster(&roster).await.unwrap();
+        let holding = broker.hold(&roster, &first_hold(&worker())).await.unwrap();
+        Self { stage, roster, holding }
+    }
+
+    /// Lets one of them fail.
+    pub(crate) async fn fails_a_shard(self) {
+        let shown: Vec<_> =
+            self.holding.posts.iter().map(|(post, fence, _)| (*post, *fence)).collect();
+        let post = shown.last().unwrap().0.to_string();
+        let failure =
+            json!({ "failures": 3, "at_ms": 1_795_000_000_000_i64, "error": "no database" });
+        let failing = json!({ "failing": { post: failure } }).to_string();
+        let (worker, heard) = (worker(), self.holding.heard);
+        let first = first_hold(&worker);
+        let again = Hold { heard, shown: &shown, description: &failing, number: 2, ..first };
+        self.stage.client.broker().hold(&self.roster, &again).await.unwrap();
+    }
+}
+
+fn worker() -> WorkerId {
+    WorkerId::from_stored("vm-1-0a0b0c0d")
+}
+
+fn first_hold(worker: &WorkerId) -> Hold<'_> {
+    Hold {
+        worker,
+        lease: Duration::from_secs(60),
+        asked: 2,
+        heard: HeldPosts::default().heard(),
+        shown: &[],
+        quiet: Duration::ZERO,
+        is_leaving: false,
+        description: "{}",
+        number: 1,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_are_shown_paused_and_counted() {
+    let stage = Stage::new().await;
+    let holder = Holder::of_orders(&stage).await;
+    compare(
+        &stage,
+        &[("shard_list", &["shard", "list"]), ("shard_show", &["shard", "show", "orders"])],
+    );
+    holder.fails_a_shard().await;
+    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
+    assert!(shown.contains("failed 3 times, last ") && shown.contains(": no database"), "{shown}");
+    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
+    assert!(found.contains("1 shard of orders have failed, with: no database"), "{found}");
+    let paused = stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
+    assert_eq!(paused.out, "shard 1 of orders is paused\n");
+    let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
+    let pause = &rows[1]["pause"];
+    assert_eq!((pause["by"].as_str(), pause["why"].as_str()), (Some("ann"), Some("repair")));
+    assert!(pause["since_ms"].is_number() && rows[1]["paused"] == true, "{rows:?}");
+    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
+    assert!(shown.contains("paused by ann (repair)"), "{shown}");
+    for line in [&["pause", "order"][..], &["resume", "order"], &["count", "order", "4"]] {
+        let refused = stage.optimus(&[&["shard"], line].concat()).ended(3).err;
+        assert!(refused.contains("shards of order;") && refused.contains(": orders"), "{refused}");
+    }
+    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["pause"].is_null(), "{rows:?}");
+    stage.optimus(&["shard", "resume", "orders"]).ended(0);
+    stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
+    stage.optimus(&["shard", "count", "orders", "4"]).ended(9);
+    let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
+    assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
+    stage.optimus(&["shard", "restart", "orders", "--yes"]).ended(0);
+}
