@@ -89,6 +89,7 @@ mod operation_filter;
 mod operation_progress;
 mod operator_answers;
 mod options;
+mod overdue;
 mod overview;
 mod pace;
 mod page;
@@ -213,6 +214,7 @@ pub use self::{
         QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
+    overdue::{Overdue, OverdueCause},
     overview::QueueOverview,
     page::Page,
     page_cursor::PageCursor,

@@ -128,8 +128,8 @@ pub use optimus_core::{NAMESPACE_DEFAULT, QueueName};
 pub use optimus_core::{Results, SubmitAllError, TaskHandle, TaskId};
 
 pub use optimus_core::{
-    Missed, Overlap, Schedule, ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage,
-    ScheduleTick, Schedules, Tick, TickOutcome,
+    Missed, Overdue, OverdueCause, Overlap, Schedule, ScheduleCursor, ScheduleDetails,
+    SchedulePace, SchedulePage, ScheduleTick, Schedules, Tick, TickOutcome,
 };
 
 pub use optimus_core::{Done, End, Layer, Next, Outcome};

@@ -1,7 +1,7 @@
 //! `optimus schedule`: cron and intervals.
 
 use clap::Subcommand;
-use optimus_core::{PAGE_MAX, QueueName, ScheduleDetails};
+use optimus_core::{PAGE_MAX, QueueName, ScheduleDetails, WorkerDetails};
 use serde::Serialize;
 use serde_json::json;
 
@@ -120,13 +120,26 @@ fn changed(session: &Session<'_>, name: &str, done: &str) -> Result<Exit, Failur
     Ok(Exit::Done)
 }
 
+/// Reads the workers of a queue, if one of its schedules is overdue.
+async fn workers_if_overdue(
+    session: &Session<'_>,
+    queue: &QueueName,
+    found: &[ScheduleDetails],
+) -> Result<Vec<WorkerDetails>, Failure> {
+    if found.iter().any(ScheduleDetails::is_overdue) {
+        return Ok(session.inspector().workers(queue).await?);
+    }
+    Ok(Vec::new())
+}
+
 async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
     let (now, mut rows) = (session.now().await?, Vec::new());
     for queue in session.queues(queues).await? {
         let mut after = None;
         loop {
             let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
-            rows.extend(page.rows.iter().map(ScheduleRow::of));
+            let workers = workers_if_overdue(session, &queue, &page.rows).await?;
+            rows.extend(page.rows.iter().map(|found| ScheduleRow::of(found, &workers)));
             after = page.next;
             if after.is_none() {
                 break;
@@ -150,7 +163,8 @@ struct Shown {
 async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let found = get(session, name).await?;
     let (now, ticks) = (session.now().await?, session.client.schedules().history(name).await?);
-    let row = ScheduleRow::of(&found);
+    let workers = workers_if_overdue(session, &found.queue, std::slice::from_ref(&found)).await?;
+    let row = ScheduleRow::of(&found, &workers);
     // A pause has no instants, as the list says.
     let shown = if found.paused.is_some() { 0 } else { SHOWN };
     let next: Vec<_> =
@@ -187,10 +201,7 @@ async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
         ("from", Some(made_by)),
         ("made", Some(text::instant(found.made, now))),
         ("paused", paused),
-        (
-            "orphaned",
-            found.is_orphaned().then(|| "due for a minute, and no worker ticks it".to_owned()),
-        ),
+        ("overdue", row.overdue.map(|overdue| overdue.to_string())),
         ("next", Some(next_text).filter(|text| !text.is_empty())),
         ("last", Some(last.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())),
     ];

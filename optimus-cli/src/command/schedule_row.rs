@@ -1,7 +1,7 @@
 //! A schedule in a list, and an instant of its history.
 
 use chrono::{DateTime, Utc};
-use optimus_core::{ScheduleDetails, ScheduleTick, TaskId, TickOutcome};
+use optimus_core::{Overdue, ScheduleDetails, ScheduleTick, TaskId, TickOutcome, WorkerDetails};
 use serde::Serialize;
 
 use crate::{
@@ -33,11 +33,18 @@ pub(crate) struct ScheduleRow {
     pause: Option<Pause>,
     is_overdue: bool,
     is_orphaned: bool,
+    /// For how long it is due and why nobody ticks it, if it is overdue.
+    #[serde(skip)]
+    pub(crate) overdue: Option<Overdue>,
+    overdue_ms: Option<u128>,
+    overdue_why: Option<String>,
     release: Option<String>,
 }
 
 impl ScheduleRow {
-    pub(crate) fn of(found: &ScheduleDetails) -> Self {
+    /// Makes a row. `workers` are those of its queue, if it is overdue.
+    pub(crate) fn of(found: &ScheduleDetails, workers: &[WorkerDetails]) -> Self {
+        let overdue = found.overdue(workers);
         // The words of `#[optimus::cron]`.
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         Self {
@@ -54,6 +61,9 @@ impl ScheduleRow {
             pause: Pause::of_schedule(found),
             is_overdue: found.is_overdue(),
             is_orphaned: found.is_orphaned(),
+            overdue,
+            overdue_ms: overdue.map(|overdue| overdue.late.as_millis()),
+            overdue_why: overdue.map(|overdue| overdue.cause.to_string()),
             release: found.release.clone(),
         }
     }
@@ -71,11 +81,10 @@ impl Row for ScheduleRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let note = match (&self.pause, self.is_orphaned) {
+        let note = match (&self.pause, &self.overdue) {
             (Some(pause), _) => pause.at(now),
-            (None, true) => "overdue: no worker ticks it".to_owned(),
-            (None, false) if self.is_overdue => "overdue".to_owned(),
-            (None, false) => String::new(),
+            (None, Some(overdue)) => overdue.to_string(),
+            (None, None) => String::new(),
         };
         let relative =
             |at: Option<DateTime<Utc>>| Cell::or_dash(at.map(|at| text::relative(at, now)));

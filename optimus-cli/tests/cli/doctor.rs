@@ -136,5 +136,11 @@ async fn an_overdue_schedule_of_a_queue_without_a_worker_is_a_warning() {
     assert!(found.starts_with("schedule tick of queue mail is 1"), "{found}");
     assert!(found.ends_with(" s overdue: no worker serves the queue"), "{found}");
     let listed = stage.optimus(&["schedule", "list"]).ended(0).out;
-    assert!(listed.trim_end().ends_with("overdue"), "{listed}");
+    let by = listed.split_once("overdue by ").map(|(_, by)| by.trim_end()).unwrap_or_default();
+    assert!(by.ends_with(" s: no worker serves the queue"), "{listed}");
+    let shown = stage.optimus(&["schedule", "show", "tick"]).ended(0).out;
+    assert!(shown.contains("overdue by ") && shown.contains("no worker serves"), "{shown}");
+    let row = stage.optimus(&["schedule", "list", "--json"]).ended(0).json().remove(0);
+    assert_eq!(row["overdue_why"], "no worker serves the queue");
+    assert!(row["overdue_ms"].as_u64().is_some_and(|ms| ms > 10_000), "{row}");
 }

@@ -1,10 +1,13 @@
 //! Lanes, schedules and dispensers: what their pages say of pauses, and which are listed.
 
-use optimus::{Client, Gate, Worker};
+use std::{sync::Arc, time::Duration};
+
+use optimus::{Client, Gate, NamedCall, Schedule, Worker};
+use optimus_core::store_schedule;
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{SOON, Served, Stage, call};
+use crate::stage::{SOON, Served, Stage, busy, call};
 
 async fn rows(served: &Served, path: &str) -> Vec<Value> {
     served.browser.look(path).await["rows"].as_array().expect("a page has rows").clone()
@@ -67,6 +70,39 @@ async fn a_paused_schedule_says_by_whom_and_why() {
     assert_eq!(row["acts"], json!(["resume", "run_now"]));
     let audit = rows(&served, "audit").await.remove(0);
     assert_eq!((&audit["act"], &audit["reason"]), (&json!("schedule.pause"), &pause["reason"]));
+}
+
+/// Stores a schedule as if it had been stored 90 s ago.
+async fn put_late(stage: &Stage, schedule: Schedule) {
+    let broker = stage.client.broker();
+    let past = broker.now_ms().await.unwrap() - 90_000;
+    store_schedule(&broker.at(past), &schedule.check().unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overdue_schedule_says_by_how_much_and_why() {
+    let stage = Arc::new(Stage::new().await);
+    let served = stage.open();
+    let each = |name: &str| Schedule::every(name, Duration::from_secs(10));
+    let unknown = NamedCall::new("mail", "no_longer_in_code", "{}").unwrap();
+    put_late(&stage, each("in-code").call(call("x")).release("1.0.0")).await;
+    put_late(&stage, each("removed").call(unknown).release("1.0.0")).await;
+    put_late(&stage, each("run-time").call(call("x"))).await;
+    let shown = async |name: &str| {
+        let rows = rows(&served, "schedules?queue=mail").await;
+        let row = rows.iter().find(|row| row["name"] == name).expect("it is listed");
+        row["state"].as_str().unwrap().to_owned()
+    };
+    for name in ["in-code", "removed", "run-time"] {
+        assert_eq!(shown(name).await, "overdue by 1 min: no worker serves the queue");
+    }
+    let (_, running) = busy(&stage).await;
+    eventually("a worker ticks it", SOON, async || shown("run-time").await == "active").await;
+    let removed = "overdue by 1 min: no worker of the queue has it in its code";
+    assert_eq!(shown("removed").await, removed);
+    let in_code = "overdue by 1 min: no worker ticks it, though some serve the queue";
+    assert_eq!(shown("in-code").await, in_code);
+    running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use optimus_core::{
-    AuditRow, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails,
+    AuditRow, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, WorkerDetails,
 };
 
 use super::{ROWS_A_QUEUE, ThingsOf, queues_of, rows_of};
@@ -169,21 +169,31 @@ pub(crate) async fn schedules(
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |_| true).await?;
     let (client, payloads) = (&seat.app.client, seat.payloads());
+    let inspector = &seat.inspector();
     let page = rows_of(queues, |queue| async move {
         let page = client.schedules().list(&queue, None, ROWS_A_QUEUE).await?;
-        Ok(page.rows.iter().map(|found| schedule_row(found, payloads)).collect())
+        let workers = if page.rows.iter().any(ScheduleDetails::is_overdue) {
+            inspector.workers(&queue).await?
+        } else {
+            Vec::new()
+        };
+        Ok(page.rows.iter().map(|found| schedule_row(found, &workers, payloads)).collect())
     });
     Ok(Json(page.await?))
 }
 
-fn schedule_row(found: &ScheduleDetails, payloads: Payloads) -> ThingRow {
+fn schedule_row(
+    found: &ScheduleDetails,
+    workers: &[WorkerDetails],
+    payloads: Payloads,
+) -> ThingRow {
     let why = Some(line_shown(&found.paused_why, payloads)).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(" ({why})"));
-    let state = match (&found.paused, found.is_orphaned()) {
+    let state = match (&found.paused, found.overdue(workers)) {
         (Some((_, by)), _) if by.is_empty() => format!("paused{why}"),
         (Some((_, by)), _) => format!("paused by {by}{why}"),
-        (None, true) => "no worker ticks it".to_owned(),
-        (None, false) => "active".to_owned(),
+        (None, Some(overdue)) => overdue.to_string(),
+        (None, None) => "active".to_owned(),
     };
     let is_paused = found.paused.is_some();
     ThingRow {
