@@ -6,7 +6,7 @@ use axum::{
     http::{StatusCode, header, request::Parts},
 };
 use optimus_core::{Inspector, QueueName, TaskId};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     access::{Authenticated, Identity, Payloads, Role},
@@ -112,6 +112,26 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
         match Path::from_request_parts(parts, app).await {
             Ok(Path(named)) => Ok(Self(named)),
             Err(problem) => Err(Problem::invalid(problem.body_text())),
+        }
+    }
+}
+
+/// What the API's description says of the name of a queue in a path.
+pub(crate) const QUEUE_IN_PATH: &str = "the name of the queue; write `~.` for a queue named `.`, \
+    and `~..` for `..`, because many programs resolve these in a path";
+
+/// A name in a path. A `~` before it is left out: browsers and other programs resolve `.` and `..`
+/// in a path, also as `%2E`, so these names are written `~.` and `~..`. No name of a queue begins
+/// with `~`.
+#[derive(Debug, Deserialize)]
+#[serde(from = "String")]
+pub(crate) struct Segment(pub(crate) String);
+
+impl From<String> for Segment {
+    fn from(part: String) -> Self {
+        match part.strip_prefix('~') {
+            Some(name) => Self(name.to_owned()),
+            None => Self(part),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::audited::{act_of, audited};
 use crate::{
     access::Role,
     problem::{ErrorBody, Problem},
-    seat::{Named, Seat, Told},
+    seat::{Named, QUEUE_IN_PATH, Seat, Segment, Told},
 };
 
 /// How many pages of processes are looked through for one.
@@ -30,11 +30,11 @@ pub(crate) struct Said {
 
 /// Stops the claims of a queue. What runs goes on.
 #[utoipa::path(post, path = "/api/v1/queues/{queue}/pause", tag = "act", request_body = Because,
-    params(("queue" = String, Path, description = "the name of the queue")),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH)),
     responses((status = 204, description = "it is paused"), (status = 403, body = ErrorBody)))]
 pub(crate) async fn pause(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
     Told(told): Told<Because>,
 ) -> Result<StatusCode, Problem> {
     seat.needs(Role::Operator)?;
@@ -53,11 +53,11 @@ pub(crate) async fn pause(
 
 /// Restarts the claims of a queue.
 #[utoipa::path(post, path = "/api/v1/queues/{queue}/resume", tag = "act", request_body = Because,
-    params(("queue" = String, Path, description = "the name of the queue")),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH)),
     responses((status = 204, description = "it is not paused"), (status = 403, body = ErrorBody)))]
 pub(crate) async fn resume(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
     Told(told): Told<Because>,
 ) -> Result<StatusCode, Problem> {
     seat.needs(Role::Operator)?;

@@ -9,7 +9,7 @@ use super::page::{Page, cursor, limit_of};
 use crate::{
     access::Payloads,
     problem::{ErrorBody, Problem},
-    seat::{Asked, Named, Seat},
+    seat::{Asked, Named, QUEUE_IN_PATH, Seat, Segment},
     view::{at_ms, line_shown, span_ms},
 };
 
@@ -63,12 +63,12 @@ impl HistoryEnd {
 
 /// Lists the tasks of a queue that succeeded or died on a day: deaths first.
 #[utoipa::path(get, path = "/api/v1/queues/{queue}/history", tag = "look",
-    params(("queue" = String, Path, description = "the name of the queue"), HistoryOf),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH), HistoryOf),
     responses((status = 200, body = Page<HistoryEnd>), (status = 400, body = ErrorBody),
         (status = 403, body = ErrorBody)))]
 pub(crate) async fn history(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
     Asked(asked): Asked<HistoryOf>,
 ) -> Result<Json<Page<HistoryEnd>>, Problem> {
     let queue = seat.queue(&name)?;

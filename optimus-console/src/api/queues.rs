@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     problem::{ErrorBody, Problem},
-    seat::{Asked, Named, Seat},
+    seat::{Asked, Named, QUEUE_IN_PATH, Seat, Segment},
     view::{QueueRow, StatsShown, TaskStatsRow},
 };
 
@@ -113,12 +113,12 @@ pub(crate) struct HistorySize {
 
 /// Shows one queue. The numbers are at most 5 s old.
 #[utoipa::path(get, path = "/api/v1/queues/{queue}", tag = "look",
-    params(("queue" = String, Path, description = "the name of the queue")),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH)),
     responses((status = 200, body = QueuePage), (status = 403, body = ErrorBody),
         (status = 404, body = ErrorBody)))]
 pub(crate) async fn queue(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
 ) -> Result<Json<QueuePage>, Problem> {
     let queue = seat.queue(&name)?;
     let row = row_of(&seat, &queue).await?;

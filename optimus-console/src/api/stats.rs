@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     problem::{ErrorBody, Problem},
-    seat::{Asked, Named, Seat},
+    seat::{Asked, Named, QUEUE_IN_PATH, Seat, Segment},
     stats_of_all::StatsOfAll,
     view::{StatsRowView, StatsShown, TaskStatsRow},
 };
@@ -74,11 +74,11 @@ fn page_of(sum: &StatsShown, (queues, left_out): (usize, usize)) -> StatsPage {
 
 /// Shows what ended in a queue.
 #[utoipa::path(get, path = "/api/v1/queues/{queue}/stats", tag = "look",
-    params(("queue" = String, Path, description = "the name of the queue"), StatsOf),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH), StatsOf),
     responses((status = 200, body = StatsPage), (status = 403, body = ErrorBody)))]
 pub(crate) async fn of_queue(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
     Asked(asked): Asked<StatsOf>,
 ) -> Result<Json<StatsPage>, Problem> {
     let queue = seat.queue(&name)?;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     problem::{ErrorBody, Problem},
-    seat::{Named, Seat},
+    seat::{Named, QUEUE_IN_PATH, Seat, Segment},
     view::{ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, span_ms},
 };
 
@@ -83,13 +83,13 @@ pub(crate) struct SummaryRow {
 
 /// Shows one task.
 #[utoipa::path(get, path = "/api/v1/tasks/{queue}/{uuid}", tag = "look",
-    params(("queue" = String, Path, description = "the name of the queue"),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH),
         ("uuid" = String, Path, description = "the part of the id behind the slash")),
     responses((status = 200, body = TaskPage), (status = 400, body = ErrorBody),
         (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub(crate) async fn task(
     seat: Seat,
-    Named((queue, uuid)): Named<(String, String)>,
+    Named((Segment(queue), uuid)): Named<(Segment, String)>,
 ) -> Result<Json<TaskPage>, Problem> {
     let queue = seat.queue(&queue)?;
     let id = seat.task(&format!("{queue}/{uuid}"))?;

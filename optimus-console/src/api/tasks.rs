@@ -14,7 +14,7 @@ use super::{
 use crate::{
     access::Payloads,
     problem::{ErrorBody, Problem},
-    seat::{Asked, Named, Seat},
+    seat::{Asked, Named, QUEUE_IN_PATH, Seat, Segment},
     view::{ProgressRow, TaskRowView},
 };
 
@@ -44,12 +44,12 @@ pub(crate) struct TasksOf {
 /// Lists the tasks of a queue in a state: those that leave the state next come first, of ended ones
 /// the latest. With a filter, one request looks at 2,000 tasks at most, and `next` goes on.
 #[utoipa::path(get, path = "/api/v1/queues/{queue}/tasks", tag = "look",
-    params(("queue" = String, Path, description = "the name of the queue"), TasksOf),
+    params(("queue" = String, Path, description = QUEUE_IN_PATH), TasksOf),
     responses((status = 200, body = Page<TaskRowView>), (status = 400, body = ErrorBody),
         (status = 403, body = ErrorBody)))]
 pub(crate) async fn tasks(
     seat: Seat,
-    Named(name): Named<String>,
+    Named(Segment(name)): Named<Segment>,
     Asked(asked): Asked<TasksOf>,
 ) -> Result<Json<Page<TaskRowView>>, Problem> {
     let queue = seat.queue(&name)?;

@@ -77,6 +77,9 @@ async fn node(tests: Vec<&'static str>, browser: &Browser) -> Option<String> {
 async fn furnish(stage: &Stage) {
     stage.fill().await;
     stage.furnish().await;
+    for queue in [".", ".."] {
+        stage.client.submit(call("x").queue(queue)).await.unwrap();
+    }
     let members = ["now", "later", "fatal"].map(call);
     stage.client.submit_group(group(members)).await.unwrap();
     let review = stage.client.dispenser("review");

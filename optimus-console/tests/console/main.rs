@@ -10,6 +10,7 @@ mod chromium;
 mod client;
 mod cost;
 mod damage;
+mod dots;
 mod events;
 mod limit_acts;
 mod limits;
