@@ -16,9 +16,13 @@ export class ApiError extends Error {
 /** Becomes true when an answer says that the reader must sign in. */
 export const needsSignIn = signal(false);
 
-/** Returns the address of a call. Each part is one segment and is percent-encoded. */
+/**
+ * Returns the address of a call. Each part is one segment and is percent-encoded. A browser resolves
+ * `.` and `..` in an address, also as `%2E`, so the server leaves out a `~` before a name.
+ */
 export function path(...parts: string[]): string {
-  return parts.map((part) => encodeURIComponent(part.toWellFormed())).join("/");
+  const segment = (part: string) => (/^(~|\.\.?$)/.test(part) ? `~${part}` : part);
+  return parts.map((part) => encodeURIComponent(segment(part.toWellFormed()))).join("/");
 }
 
 /** Returns `?a=1&b=2` of those values that are not empty. */

@@ -18,6 +18,7 @@ const LIKE: Record<string, string> = {
   done: "success",
   failed: "dead",
   paused: "blocked",
+  overdue: "retry",
   active: "success",
   open: "success",
 };

@@ -12,8 +12,12 @@ export interface Column<Row> {
   cell: (row: Row) => ComponentChildren;
   /** Numbers are at the right; acts stay in sight on a narrow screen. */
   kind?: "number" | "text" | "acts";
-  /** Hidden on a narrow screen. */
+  /** Hidden on a narrow screen, unless the rows are cards there. */
   wide?: boolean;
+  /** On a card the value stands without the name of its column. */
+  bare?: boolean;
+  /** Whether a row has no value here: a card leaves it out. */
+  isEmpty?: (row: Row) => boolean;
   /** Takes the space that is left. */
   grow?: boolean;
 }
@@ -33,6 +37,8 @@ interface Props<Row> {
   sorting?: Sorting;
   /** Makes rows selectable. */
   selection?: Selection;
+  /** On a narrow screen each row is a card with all its values, below its first one. */
+  cards?: boolean;
   /** Draws attention to a row. */
   tone?: (row: Row) => string | undefined;
 }
@@ -43,8 +49,9 @@ export interface Selection {
   all: (ids: string[]) => void;
 }
 
-function classes<Row>(column: Column<Row>): string {
+function classes<Row>(column: Column<Row>, row?: Row): string {
   const names = [
+    row !== undefined && column.isEmpty?.(row) && "is-none",
     column.kind === "number" && "number",
     column.kind === "acts" && "is-acts",
     column.wide && "wide",
@@ -71,14 +78,14 @@ function Head<Row>({ column, sorting }: { column: Column<Row>; sorting?: Sorting
 }
 
 export function Table<Row>(props: Props<Row>) {
-  const { label, columns, rows, id, sorting, selection, tone } = props;
+  const { label, columns, rows, id, sorting, selection, tone, cards } = props;
   const region = useRef<HTMLDivElement>(null);
   useKeptFocus(region);
   const ids = rows.map(id);
   const isAll = ids.length > 0 && selection !== undefined && ids.every(selection.has);
   return (
     <div class="scroll" role="group" aria-label={label} tabIndex={0} ref={region}>
-      <table>
+      <table class={cards ? "is-cards" : undefined}>
         <caption class="hidden">{label}</caption>
         <thead>
           <tr>
@@ -114,8 +121,12 @@ export function Table<Row>(props: Props<Row>) {
                     />
                   </td>
                 )}
-                {columns.map((column) => (
-                  <td key={column.name} class={classes(column)}>
+                {columns.map((column, place) => (
+                  <td
+                    key={column.name}
+                    class={classes(column, row) || undefined}
+                    data-head={cards && place > 0 && !column.bare ? column.head : undefined}
+                  >
                     {column.cell(row)}
                   </td>
                 ))}

@@ -1,5 +1,7 @@
 // The pages of a console, found by asking it, so that the same walk works on any server.
 
+import { path } from "../../src/api/client";
+
 const FEATURES = ["lanes", "limits", "schedules", "groups", "shards", "sources", "dispensers"];
 
 export interface Route {
@@ -40,7 +42,9 @@ async function ofQueue(get: Get, row: Row): Promise<Route[]> {
   ];
   for (const state of STATES.filter((one) => (row.counts[one] ?? 0) > 0)) {
     routes.push({ name: `queue-${state}`, href: `#/queues/${queue}?state=${state}` });
-    const page = await get<{ rows: Row[] }>(`queues/${queue}/tasks?state=${state}&limit=1`);
+    const page = await get<{ rows: Row[] }>(
+      `${path("queues", row.queue, "tasks")}?state=${state}&limit=1`,
+    );
     const first = page.rows[0];
     if (first) routes.push({ name: `task-${state}`, href: taskHref(first.id) });
   }
@@ -52,6 +56,7 @@ export async function routes(url: string, headers: Record<string, string> = {}):
   const { rows } = await get<{ rows: Row[] }>("queues?sort=dead&limit=50");
   const sum = (row: Row) => Object.values(row.counts).filter((count) => count > 0).length;
   const fullest = [...rows].sort((a, b) => sum(b) - sum(a))[0];
+  const ofDots = rows.filter(({ queue }) => /^\.\.?$/.test(queue));
   const { features } = await get<{ features: Record<string, boolean> }>("overview");
   const plain = ["overview", "queues", "failures", "workers", "operations", "audit", "redis"];
   const named = [...plain, ...FEATURES.filter((name) => features[name])];
@@ -59,5 +64,6 @@ export async function routes(url: string, headers: Record<string, string> = {}):
     ...named.map((name) => ({ name, href: `#/${name}` })),
     { name: "search", href: `#/search?q=${encodeURIComponent(fullest?.queue ?? "mail")}` },
     ...(fullest ? await ofQueue(get, fullest) : []),
+    ...ofDots.map(({ queue }) => ({ name: `queue-${queue}`, href: `#/queues/${queue}` })),
   ];
 }

@@ -20,9 +20,11 @@ async function eventually(is: () => boolean): Promise<void> {
   }
 }
 
-async function open(options: Partial<Options>, look: (opened: Opened, on: Mock) => Promise<void>) {
+type Use = (opened: Opened, on: Mock) => Promise<void>;
+
+async function open(options: Partial<Options>, look: Use, width = 1440) {
   const on = await mock({ dist: DIST, ...options });
-  const opened = await tab(chromium, on.url);
+  const opened = await tab(chromium, on.url, { width });
   try {
     await opened.page.goto(on.url);
     await settled(opened.page);
@@ -69,6 +71,57 @@ test("the palette finds what the server finds, and follows no address outside of
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog.palette", { state: "detached" });
   }));
+
+test("the pages and the acts of queues named . and .. are theirs", () =>
+  open({}, async ({ page }, on) => {
+    for (const [index, queue] of [".", ".."].entries()) {
+      on.store.queues.push({ ...on.store.queues[index]!, queue, paused: null });
+      await goTo(page, `#/queues/${queue}?state=ready`);
+      assert.equal(await page.locator(".banner.is-problem").count(), 0);
+      assert.ok((await page.locator("tbody tr").count()) > 0, "its tasks are listed");
+      await page.locator("tbody tr a").first().click();
+      await page.waitForSelector("h1 >> text=/./");
+      assert.equal(await page.locator(".banner.is-problem").count(), 0);
+      await goTo(page, `#/queues/${queue}`);
+      await page.click("button:has-text('Pause')");
+      await page.click("dialog[open] button:has-text('Pause')");
+      await eventually(() => on.store.queues.at(-1)?.paused !== null);
+    }
+  }));
+
+const CARDS = [
+  ...["limits", "lanes", "schedules", "groups", "shards", "sources", "dispensers", "audit"],
+  ...["queues/mail?state=dead", "queues/mail?state=working", "queues/mail?view=history"],
+];
+
+test("a phone shows each value of a row, and what can be done with it", () =>
+  open(
+    {},
+    async ({ page }) => {
+      for (const name of CARDS) {
+        await goTo(page, `#/${name}`);
+        const unseen = await page.evaluate(() => {
+          const rows = [...document.querySelectorAll("main tbody tr")].slice(0, 4);
+          const cells = rows.flatMap((row) => [...row.querySelectorAll("td:not(.is-none)")]);
+          const isSeen = (cell: Element) => {
+            cell.scrollIntoView({ block: "center" });
+            const { left, right, top, bottom, width } = cell.getBoundingClientRect();
+            const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+            const isOnTop = there !== null && (cell.contains(there) || there.contains(cell));
+            return width > 0 && left >= 0 && right <= innerWidth && isOnTop;
+          };
+          const missing = cells.filter((cell) => !isSeen(cell));
+          return { cells: cells.length, missing: missing.map((cell) => cell.textContent) };
+        });
+        assert.ok(unseen.cells > 0, name);
+        assert.deepEqual(unseen.missing, [], name);
+      }
+      await goTo(page, "#/limits");
+      const rate = page.locator("tbody td", { hasText: "100/s" });
+      assert.equal(await rate.getAttribute("data-head"), "Rate");
+    },
+    390,
+  ));
 
 test("the focus stays on a row while rows move", () =>
   open({}, async ({ page }, on) => {

@@ -338,10 +338,15 @@ export function things(kind: string, now: number) {
       kind === "schedules"
         ? ["nightly report", "hourly sync", "cleanup", "digest", "rotate keys"][index]
         : `${kind.slice(0, -1)} ${index + 1}`,
-    state: index === 3 ? "paused by ann (warehouse moves, OPS-412)" : "active",
+    state:
+      index === 3
+        ? "paused by ann (warehouse moves, OPS-412)"
+        : kind === "schedules" && index === 2
+          ? "overdue by 3 min: no worker serves the queue"
+          : "active",
     facts: [
       kind === "schedules" ? fact("Cron", "0 3 * * *") : fact("Waiting", String(12 * index)),
-      fact("Next", rfc(now + 15_150_000), "instant"),
+      fact("Next", rfc(now + (index === 2 ? -190_000 : 15_150_000)), "instant"),
       kind === "schedules"
         ? fact("Last task", `mail/${uuid(index + 90)}`, "tasks")
         : fact("Holders", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),

@@ -77,7 +77,8 @@ class Server {
       return this.send(answer, { error: "not_found", message: "Outside of the mount." }, 404);
     const rest = url.pathname.slice(this.mount.length);
     if (!rest.startsWith("api/v1/")) return this.file(rest || "index.html", answer);
-    const parts = rest.slice("api/v1/".length).split("/").map(decodeURIComponent);
+    const segments = rest.slice("api/v1/".length).split("/").map(decodeURIComponent);
+    const parts = segments.map((segment) => segment.replace(/^~/, ""));
     return request.method === "POST"
       ? this.post(parts, request, answer)
       : this.get(parts, url, request, answer);

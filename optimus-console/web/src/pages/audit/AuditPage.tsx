@@ -22,6 +22,7 @@ const COLUMNS: Column<AuditRow>[] = [
     name: "reason",
     head: "Reason",
     grow: true,
+    isEmpty: (row) => !row.reason,
     cell: (row) => <Text value={row.reason || null} />,
   },
   {
@@ -45,7 +46,7 @@ export function AuditPage() {
       {pages.rows?.length === 0 && <Empty>Nobody has acted yet.</Empty>}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <div class="panel">
-          <Table label="Audit" columns={COLUMNS} rows={pages.rows} id={(row) => row.id} />
+          <Table cards label="Audit" columns={COLUMNS} rows={pages.rows} id={(row) => row.id} />
           <More of={pages} noun="entries" />
         </div>
       )}

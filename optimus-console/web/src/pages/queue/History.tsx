@@ -18,7 +18,7 @@ import { Text } from "../../ui/Text";
 const COLUMNS: Column<HistoryRow>[] = [
   { name: "id", head: "Id", cell: (row) => <TaskLink id={row.id} /> },
   { name: "task", head: "Task", cell: (row) => <Text value={row.task} max={120} /> },
-  { name: "state", head: "State", cell: (row) => <StateTag state={row.state} /> },
+  { name: "state", head: "State", bare: true, cell: (row) => <StateTag state={row.state} /> },
   {
     name: "ended",
     head: "Ended",
@@ -38,6 +38,7 @@ const COLUMNS: Column<HistoryRow>[] = [
     head: "Error",
     wide: true,
     grow: true,
+    isEmpty: (row) => !row.error,
     cell: (row) => <Text value={row.error} />,
   },
 ];
@@ -93,6 +94,7 @@ export function History({ queue, kept }: Props) {
       )}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <Table
+          cards
           label={`History of ${day}`}
           columns={COLUMNS}
           rows={pages.rows}

@@ -85,6 +85,7 @@ export function Tasks({ queue, counts }: Props) {
       {pages.rows === undefined && pages.error === undefined && <Waiting />}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <Table
+          cards
           label={`${stateName(state)} tasks`}
           columns={shown}
           rows={pages.rows}

@@ -19,18 +19,21 @@ const ATTEMPT: Column<TaskRow> = {
   name: "attempt",
   head: "Attempt",
   kind: "number",
+  isEmpty: (row) => row.attempt === null || row.attempt === undefined,
   cell: (row) => row.attempt ?? "–",
 };
 const WORKER: Column<TaskRow> = {
   name: "worker",
   head: "Worker",
   wide: true,
+  isEmpty: (row) => !row.worker,
   cell: (row) => <Text value={row.worker} max={60} class="mono" />,
 };
 const ERROR: Column<TaskRow> = {
   name: "error",
   head: "Last error",
   grow: true,
+  isEmpty: (row) => row.error?.message === undefined,
   cell: (row) => <Text value={row.error?.message} max={200} />,
 };
 const HEADERS: Column<TaskRow> = {
@@ -38,6 +41,7 @@ const HEADERS: Column<TaskRow> = {
   head: "Headers",
   wide: true,
   grow: true,
+  isEmpty: (row) => Object.keys(row.headers ?? {}).length === 0,
   cell: (row) => <Headers of={row.headers} />,
 };
 const TOOK: Column<TaskRow> = {
@@ -61,6 +65,7 @@ const PROGRESS: Column<TaskRow> = {
   name: "progress",
   head: "Progress",
   grow: true,
+  isEmpty: (row) => !row.progress,
   cell: (row) => <ProgressCell progress={row.progress} />,
 };
 const CREATED: Column<TaskRow> = {

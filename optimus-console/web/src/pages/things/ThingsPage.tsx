@@ -92,6 +92,7 @@ export function ThingsPage({ kind }: { kind: Feature }) {
         <div class="panel">
           {rows.length > 0 && (
             <Table
+              cards
               label={name}
               columns={columns(kind, rows, (act, row) => setAsked({ act, row }))}
               rows={rows}

@@ -10,9 +10,9 @@ import { QueueLink, TaskLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 import { shortId } from "../../text/ids";
 
-/** The state of a thing, which may say by whom and why it is paused. */
+/** The state of a thing, which may say by whom and why it is paused, or why it is overdue. */
 function ThingState({ state }: { state: string }) {
-  const word = state.startsWith("paused") ? "paused" : state;
+  const word = ["paused", "overdue"].find((one) => state.startsWith(`${one} `)) ?? state;
   const isWord = /^[a-z]+$/.test(word);
   const rest = isWord ? state.slice(word.length).trim() : state;
   return (
@@ -85,11 +85,11 @@ export function columns(kind: Feature, rows: ThingRow[], ask: Ask): Column<Thing
           },
         ]
       : []),
-    { name: "state", head: "State", cell: (row) => <ThingState state={row.state} /> },
-    ...names.map((name, index) => ({
+    { name: "state", head: "State", bare: true, cell: (row) => <ThingState state={row.state} /> },
+    ...names.map((name) => ({
       name: `fact ${name}`,
       head: verb(name),
-      wide: index > 0,
+      isEmpty: (row: ThingRow) => of(row, name) === undefined,
       cell: (row: ThingRow) => <Value fact={of(row, name)} />,
     })),
     ...(hasActs
@@ -98,6 +98,7 @@ export function columns(kind: Feature, rows: ThingRow[], ask: Ask): Column<Thing
             name: "acts",
             head: "",
             kind: "acts" as const,
+            bare: true,
             cell: (row: ThingRow) => <Acts row={row} ask={ask} />,
           },
         ]
