@@ -88,20 +88,20 @@ async fn an_overdue_schedule_says_by_how_much_and_why() {
     put_late(&stage, each("in-code").call(call("x")).release("1.0.0")).await;
     put_late(&stage, each("removed").call(unknown).release("1.0.0")).await;
     put_late(&stage, each("run-time").call(call("x"))).await;
-    let state = async |name: &str| {
+    let shown = async |name: &str| {
         let rows = rows(&served, "schedules?queue=mail").await;
         let row = rows.iter().find(|row| row["name"] == name).expect("it is listed");
         row["state"].as_str().unwrap().to_owned()
     };
     for name in ["in-code", "removed", "run-time"] {
-        assert_eq!(state(name).await, "overdue by 1 min: no worker serves the queue");
+        assert_eq!(shown(name).await, "overdue by 1 min: no worker serves the queue");
     }
     let (_, running) = busy(&stage).await;
-    eventually("a worker ticks it", SOON, async || state("run-time").await == "active").await;
+    eventually("a worker ticks it", SOON, async || shown("run-time").await == "active").await;
     let removed = "overdue by 1 min: no worker of the queue has it in its code";
-    assert_eq!(state("removed").await, removed);
+    assert_eq!(shown("removed").await, removed);
     let in_code = "overdue by 1 min: no worker ticks it, though some serve the queue";
-    assert_eq!(state("in-code").await, in_code);
+    assert_eq!(shown("in-code").await, in_code);
     running.abort();
 }
 
