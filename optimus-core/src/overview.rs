@@ -91,10 +91,10 @@ impl QueueOverview {
 impl Inspector {
     /// Reads what operators watch of these queues: up to 16 commands a queue, two of one without
     /// tasks, one for each worker of a queue, eight for one in which tasks are due that no worker
-    /// has claimed, and three for a queue with limits; 50 queues in a write. The numbers of one queue are of almost the same
-    /// moment: a task that moves meanwhile may count twice; [`counts`](Self::counts) has one
-    /// moment. A queue that can't be read has a [`problem`](QueueOverview::problem), and the others
-    /// are read.
+    /// has claimed, and three for a queue with limits; 50 queues in a write. The numbers of one
+    /// queue are of almost the same moment: a task that moves meanwhile may count twice;
+    /// [`counts`](Self::counts) has one moment. A queue that can't be read has a
+    /// [`problem`](QueueOverview::problem), and the others are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {

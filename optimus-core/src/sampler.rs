@@ -84,7 +84,8 @@ impl Sampler {
         Self { inspector, named, queues_max, target, past, known }
     }
 
-    /// Reads all once, as [`Inspector::overview`] does, with fewer commands from the second time on.
+    /// Reads all once, as [`Inspector::overview`] does; from the second time on, with fewer
+    /// commands.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
