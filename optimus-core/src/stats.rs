@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::{
-    distribution::{Distribution, Scale, each_number},
+    distribution::{Distribution, Scale},
     platform::instant,
 };
 
@@ -255,11 +255,10 @@ impl TaskStats {
     pub(crate) fn add_line(&mut self, line: &str, scale: Scale) {
         let mut words = line.split(' ');
         let mut counts = [0; 8];
-        each_number(words.next().unwrap_or_default(), |place, number| {
-            if let Some(count) = counts.get_mut(place) {
-                *count = number;
-            }
-        });
+        let read = words.next().unwrap_or_default().split(',').zip(&mut counts);
+        for (text, count) in read {
+            *count = text.parse().unwrap_or(0);
+        }
         let [successes, retries, deaths, cancels, losses, snoozes, run_us, wait_us] = counts;
         self.successes += successes;
         self.retries += retries;
