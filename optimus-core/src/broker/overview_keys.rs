@@ -1,7 +1,7 @@
 //! Which keys of a queue a read of many queues asks for: [`KnownKeys`], [`KeyReads`].
 //!
 //! Most queues have few of the keys that a queue may have: no priorities, no schedules, nothing
-//! that is dead. One `EXISTS` for all of these costs Redis a quarter of a command for each.
+//! that is dead. One `EXISTS` for all of these costs Redis less than a command for each.
 
 use std::{collections::HashMap, vec};
 
