@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Error,
-    broker::{BrokerError, Counts, Overdue, QueueSeen, Totals},
+    broker::{BrokerError, Counts, KnownKeys, Overdue, QueueSeen, Totals},
     id::QueueName,
     inspect::Inspector,
     limit::Limit,
@@ -89,12 +89,12 @@ impl QueueOverview {
 }
 
 impl Inspector {
-    /// Reads what operators watch of these queues: 15 commands a queue, one for each worker of a
-    /// queue, eight for one in which tasks are due that no worker has claimed, and three for a
-    /// queue with limits; 50 queues in a write. The numbers of one queue are of almost the same
-    /// moment: a task that moves meanwhile may count twice; [`counts`](Self::counts) has one
-    /// moment. A queue that can't be read has a [`problem`](QueueOverview::problem), and the others
-    /// are read.
+    /// Reads what operators watch of these queues: up to 16 commands a queue, two of one without
+    /// tasks, one for each worker of a queue, eight for one in which tasks are due that no worker
+    /// has claimed, and three for a queue with limits; 50 queues in a write. The numbers of one
+    /// queue are of almost the same moment: a task that moves meanwhile may count twice;
+    /// [`counts`](Self::counts) has one moment. A queue that can't be read has a
+    /// [`problem`](QueueOverview::problem), and the others are read.
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -109,7 +109,16 @@ impl Inspector {
     /// # Errors
     /// [`Error::is_unavailable`].
     pub async fn overview(&self, queues: &[QueueName]) -> Result<Vec<QueueOverview>, Error> {
-        let seen = self.broker.overview(queues).await?;
+        self.overview_again(queues, &mut KnownKeys::default()).await
+    }
+
+    /// Reads as [`overview`](Self::overview), with fewer commands, from the second time on.
+    pub(crate) async fn overview_again(
+        &self,
+        queues: &[QueueName],
+        known: &mut KnownKeys,
+    ) -> Result<Vec<QueueOverview>, Error> {
+        let seen = self.broker.overview(queues, known).await?;
         let readable = queues.iter().zip(&seen);
         let readable = readable.filter_map(|(queue, seen)| Some((queue, seen.as_ref().ok()?)));
         let overdue = self.broker.overdue(&readable.collect::<Vec<_>>()).await?;

@@ -1,12 +1,12 @@
 //! Reads all queues and processes at once, for metrics and for the console: [`Sampler`].
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     time::{Duration, Instant},
 };
 
 use crate::{
-    Error, id::QueueName, inspect::Inspector, overview::QueueOverview,
+    Error, broker::KnownKeys, id::QueueName, inspect::Inspector, overview::QueueOverview,
     process_page::ProcessDetails, task_page::PAGE_MAX, want_slots::WantSlots,
 };
 
@@ -68,6 +68,7 @@ pub struct Sampler {
     queues_max: usize,
     target: Duration,
     past: BTreeMap<QueueName, WantSlots>,
+    known: KnownKeys,
 }
 
 impl Sampler {
@@ -79,10 +80,12 @@ impl Sampler {
         queues_max: usize,
         target: Duration,
     ) -> Self {
-        Self { inspector, named, queues_max, target, past: BTreeMap::new() }
+        let (past, known) = (BTreeMap::new(), KnownKeys::default());
+        Self { inspector, named, queues_max, target, past, known }
     }
 
-    /// Reads all once, as [`Inspector::overview`] does.
+    /// Reads all once, as [`Inspector::overview`] does; from the second time on, with fewer
+    /// commands.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -92,11 +95,13 @@ impl Sampler {
             if self.named.is_empty() { self.inspector.queues().await? } else { self.named.clone() };
         let left_out = queues.len().saturating_sub(self.queues_max) as u64;
         queues.truncate(self.queues_max);
-        let seen = self.inspector.overview(&queues).await?;
+        let seen = self.inspector.overview_again(&queues, &mut self.known).await?;
         let has_all = self.named.is_empty() && left_out == 0;
         let mut sample = Sample { left_out, has_all, ..Sample::default() };
         let serving = self.processes(&mut sample).await?;
-        self.past.retain(|queue, _| queues.contains(queue));
+        let is_read = queues.iter().collect::<HashSet<_>>();
+        self.past.retain(|queue, _| is_read.contains(queue));
+        self.known.retain(|queue| is_read.contains(queue));
         let now = Instant::now();
         for mut seen in seen {
             if let Some(problem) = seen.problem.take() {

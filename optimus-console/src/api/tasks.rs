@@ -42,7 +42,7 @@ pub(crate) struct TasksOf {
 }
 
 /// Lists the tasks of a queue in a state: those that leave the state next come first, of ended ones
-/// the latest. With a filter, one request looks at 2,000 tasks at most, and `next` goes on.
+/// the latest. With a filter, one request looks at 256 tasks at most, and `next` goes on.
 #[utoipa::path(get, path = "/api/v1/queues/{queue}/tasks", tag = "look",
     params(("queue" = String, Path, description = QUEUE_IN_PATH), TasksOf),
     responses((status = 200, body = Page<TaskRowView>), (status = 400, body = ErrorBody),

@@ -154,11 +154,15 @@ async fn filters_look_through_a_bounded_number_of_tasks_and_go_on() {
     let served = stage.open();
     let first = served.browser.look("queues/mail/tasks?header=number=2990").await;
     let scanned = first["scanned"].as_u64().unwrap();
-    assert!(rows(&first).is_empty() && (1_800..=2_000).contains(&scanned), "{first}");
-    let next = first["next"].as_str().unwrap();
-    let path = format!("queues/mail/tasks?header=number=2990&after={next}");
-    let second = served.browser.look(&path).await;
-    assert_eq!(rows(&second)[0]["headers"]["number"], "2990", "{second}");
+    assert!(rows(&first).is_empty() && (129..=256).contains(&scanned), "{first}");
+    let (mut page, mut requests) = (first, 1);
+    while rows(&page).is_empty() {
+        let next = page["next"].as_str().unwrap();
+        let path = format!("queues/mail/tasks?header=number=2990&after={next}");
+        (page, requests) = (served.browser.look(&path).await, requests + 1);
+    }
+    assert_eq!(rows(&page)[0]["headers"]["number"], "2990", "{page}");
+    assert!((12..=20).contains(&requests), "{requests}");
     let by_text = served.browser.look("queues/mail/tasks?text=SEND&limit=10").await;
     assert!((10..=137).contains(&rows(&by_text).len()));
     let none = served.browser.look("queues/mail/tasks?task=other").await;

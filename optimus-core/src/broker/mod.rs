@@ -40,6 +40,8 @@ mod operate;
 mod operation;
 mod overdue;
 mod overview;
+mod overview_keys;
+mod overview_look;
 mod parameters;
 mod permissions;
 mod prerequisite_words;
@@ -101,6 +103,7 @@ pub use self::{
     operation::{Act, Batch as OperationBatch, Changed, Held, Saved},
     overdue::Overdue,
     overview::QueueSeen,
+    overview_keys::KnownKeys,
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},

@@ -1,11 +1,12 @@
 //! Reads what operators watch of many queues, in few writes.
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use super::{
     Broker, BrokerError, Counts, Totals,
     inspect::{get, size, texts, whole},
-    keys::Keys,
+    overview_keys::{KeyReads, KnownKeys},
+    overview_look::Look,
 };
 use crate::{
     id::{QueueName, TaskId},
@@ -25,40 +26,6 @@ const ROWS_BEHIND: usize = 100;
 const LAST_RANKED: &str = "99";
 /// The cursor before the first task without a priority.
 const FIRST_WITHOUT_PRIORITY: &str = "-1 ";
-/// The fields of `meta` that are read, in the order of [`Look::read`].
-const NOTED: [&str; 13] = [
-    "tombstones",
-    "blocked",
-    "dead_bytes",
-    "cancelled_bytes",
-    "purged",
-    "paused",
-    "cut_successes",
-    "retries",
-    "losses",
-    "deaths",
-    "cancels",
-    "due",
-    "limited",
-];
-/// The keys of which only the size is read, in the order of [`Look::read`].
-const SIZED: [(&str, &str); 8] = [
-    ("LLEN", "ready"),
-    ("ZCARD", "priority"),
-    ("ZCARD", "delayed"),
-    ("HLEN", "unmet"),
-    ("ZCARD", "retry"),
-    ("ZCARD", "dead"),
-    ("ZCARD", "cancelled"),
-    ("LLEN", "success"),
-];
-/// How many commands read a queue: also `meta`, `tally`, its finished hours, its first ready task,
-/// its workers and the two indexes of schedules.
-const COMMANDS: usize = SIZED.len() + 7;
-/// An id, and what comes before it in the entry of a task that is ready since a later instant.
-const ID_BYTES: usize = 22;
-const STAMP_BYTES: usize = 9;
-
 /// What operators watch of a queue.
 #[derive(Debug, Clone)]
 pub struct QueueSeen {
@@ -80,114 +47,22 @@ pub struct QueueSeen {
     pub now_ms: u64,
 }
 
-/// What the commands about a queue have answered.
-struct Look {
-    counts: Counts,
-    totals: Totals,
-    tombstones: u64,
-    ranked: u64,
-    workers: Vec<String>,
-    open_rows: [String; 3],
-    finished: Vec<String>,
-    first_ready: Option<TaskId>,
-    next_schedule: Option<u64>,
-    next_of_code: Option<u64>,
-    due_ms: Option<u64>,
-    is_limited: bool,
-}
-
-/// Returns the commands that read a queue. They are plain ones: a script that calls them costs
-/// Redis half as much again.
-fn commands_of(keys: &Keys) -> impl Iterator<Item = Cmd> {
-    let words = |words: &[&str], key: &str, rest: &[&str]| {
-        let key = keys.of(key);
-        get(&[words, &[&key], rest].concat())
-    };
-    let sizes = SIZED.map(|(verb, key)| words(&[verb], key, &[]));
-    let others = [
-        words(&["HMGET"], "meta", &NOTED),
-        words(&["HMGET"], "tally", &["minute", "hour"]),
-        words(&["LRANGE"], StatsUnit::Hour.key(), &["-1", "-1"]),
-        words(&["LRANGE"], "ready", &["0", "0"]),
-        words(&["ZRANGE"], "workers", &["0", "-1"]),
-        words(&["ZRANGE"], "schedules", &["0", "0", "WITHSCORES"]),
-        words(&["ZRANGE"], "code_schedules", &["0", "0", "WITHSCORES"]),
-    ];
-    sizes.into_iter().chain(others)
-}
-
-impl Look {
-    /// Reads the answers to [`commands_of`] a queue.
-    fn read(
-        queue: &QueueName,
-        answers: impl Iterator<Item = Result<Value, BrokerError>>,
-    ) -> Result<Self, BrokerError> {
-        // All answers of the queue are taken, also if one of them is an error.
-        let answers: Vec<_> = answers.collect();
-        let mut answers = answers.into_iter();
-        let mut next = || answers.next().expect("an answer for each command");
-        let mut sizes = [0; SIZED.len()];
-        for place in &mut sizes {
-            *place = size(&next()?);
-        }
-        let [listed, ranked, delayed, unmet, retry, dead, cancelled, summaries] = sizes;
-        let noted = texts("HMGET", next()?)?;
-        let known = |at: usize| noted.get(at).filter(|text| !text.is_empty());
-        let note = |at: usize| known(at).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let (tombstones, blocked) = (note(0), note(1));
-        let open = texts("HMGET", next()?)?;
-        let open = |at: usize| open.get(at).cloned().unwrap_or_default();
-        let finished = texts("LRANGE", next()?)?;
-        let first = texts("LRANGE", next()?)?;
-        Ok(Self {
-            counts: Counts {
-                ready: (listed + ranked).saturating_sub(tombstones),
-                delayed,
-                blocked: blocked + unmet,
-                retry,
-                working: 0,
-                dead,
-                cancelled,
-                recent_successes: summaries,
-                dead_bytes: note(2),
-                cancelled_bytes: note(3),
-                purged: note(4),
-                paused: known(5).is_some(),
-            },
-            totals: Totals {
-                successes: note(6) + summaries,
-                retries: note(7),
-                losses: note(8),
-                deaths: note(9),
-                cancels: note(10),
-            },
-            tombstones,
-            ranked,
-            open_rows: [open(0), open(1), String::new()],
-            finished,
-            first_ready: first.first().and_then(|entry| id_of_entry(queue, entry)),
-            workers: texts("ZRANGE", next()?)?,
-            next_schedule: first_due(next()?)?,
-            next_of_code: first_due(next()?)?,
-            due_ms: known(11).and_then(|due_ms| due_ms.parse().ok()),
-            is_limited: known(12).is_some(),
-        })
-    }
-}
-
 impl Broker {
-    /// Reads these queues: 15 commands each, and one for each worker of a queue. A queue that Redis
-    /// can't read, because a key has another type, has that error, and the others are read.
+    /// Reads these queues: one command for `meta`, one for each other key that the queue has, two
+    /// for its ready list, and one that asks for all other keys; then one for each worker of a
+    /// queue. Of a queue that is not among `known`, all keys are asked for first. A queue that
+    /// Redis can't read, because a key has another type, has that error, and the others are read.
     ///
     /// # Errors
     /// Those that are about all queues, such as an outage.
     pub async fn overview(
         &self,
         queues: &[QueueName],
+        known: &mut KnownKeys,
     ) -> Result<Vec<Result<QueueSeen, BrokerError>>, BrokerError> {
         let mut seen = Vec::with_capacity(queues.len());
         for part in queues.chunks(QUEUES_A_WRITE) {
-            seen.extend(self.queues_seen(part).await?);
+            seen.extend(self.queues_seen(part, known).await?);
         }
         Ok(seen)
     }
@@ -195,18 +70,9 @@ impl Broker {
     async fn queues_seen(
         &self,
         queues: &[QueueName],
+        known: &mut KnownKeys,
     ) -> Result<Vec<Result<QueueSeen, BrokerError>>, BrokerError> {
-        let mut commands = vec![get(&["TIME"])];
-        for queue in queues {
-            commands.extend(commands_of(&self.keys(queue)));
-        }
-        let mut answers = self.read(commands).await.into_iter();
-        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
-        let mut looks = Vec::with_capacity(queues.len());
-        for queue in queues {
-            let look = Look::read(queue, answers.by_ref().take(COMMANDS));
-            looks.push(of_one_queue(look)?);
-        }
+        let (now_ms, mut looks) = self.looks(queues, known).await?;
         let ranked = self.look_closer(queues, &mut looks).await?;
         let mut seen = Vec::with_capacity(queues.len());
         for ((queue, look), ranked) in queues.iter().zip(looks).zip(ranked) {
@@ -216,6 +82,43 @@ impl Broker {
             });
         }
         Ok(seen)
+    }
+
+    /// Reads the keys that the queues are known to have, and asks for the others. In a second
+    /// write, if any queue has others, these are read.
+    async fn looks(
+        &self,
+        queues: &[QueueName],
+        known: &mut KnownKeys,
+    ) -> Result<(u64, Vec<Result<Look, BrokerError>>), BrokerError> {
+        let mut commands = vec![get(&["TIME"])];
+        let mut reads = Vec::with_capacity(queues.len());
+        for queue in queues {
+            let read = KeyReads::new(self.keys(queue), known.of(queue));
+            commands.extend(read.first());
+            reads.push(Ok(read));
+        }
+        let mut answers = self.read(commands).await.into_iter();
+        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
+        for place in &mut reads {
+            let Ok(read) = place else { continue };
+            if let Err(problem) = of_one_queue(read.take_first(&mut answers))? {
+                *place = Err(problem);
+            }
+        }
+        let others = reads.iter().flatten().flat_map(KeyReads::second);
+        let mut answers = self.read(others.collect()).await.into_iter();
+        let mut looks = Vec::with_capacity(queues.len());
+        for (queue, read) in queues.iter().zip(reads) {
+            looks.push(match read {
+                Ok(read) => {
+                    let found = read.end(known.of(queue), &mut answers);
+                    of_one_queue(found.and_then(|found| Look::read(queue, found)))?
+                }
+                Err(problem) => Err(problem),
+            });
+        }
+        Ok((now_ms, looks))
     }
 
     /// Counts what workers hold, and returns the first ranked tasks of each queue: in one write, if
@@ -318,23 +221,6 @@ impl Broker {
     }
 }
 
-impl Look {
-    /// Adds what workers hold. Returns the ranked tasks.
-    fn add(
-        &mut self,
-        queue: &QueueName,
-        answers: Vec<Result<Value, BrokerError>>,
-    ) -> Result<Vec<TaskId>, BrokerError> {
-        let mut answers = answers.into_iter();
-        for held in answers.by_ref().take(self.workers.len()) {
-            // One field holds the worker's last claim.
-            self.counts.working += size(&held?).saturating_sub(1);
-        }
-        let ranked = answers.next().map_or(Ok(Vec::new()), |found| texts("ZRANGE", found?))?;
-        Ok(ranked.iter().filter_map(|id| id_of_entry(queue, id)).collect())
-    }
-}
-
 /// Keeps a problem that is that of a queue, and returns one that is of all.
 pub(super) fn of_one_queue<T>(
     read: Result<T, BrokerError>,
@@ -356,13 +242,6 @@ fn is_of_one_queue(problem: &BrokerError) -> bool {
 pub(super) fn first_due(first: Value) -> Result<Option<u64>, BrokerError> {
     let first = texts("ZRANGE", first)?;
     Ok(first.get(1).and_then(|score| score.parse().ok()).map(whole))
-}
-
-/// Reads an entry of the ready list, as `lua/include/ready_entry.lua` describes it.
-fn id_of_entry(queue: &QueueName, entry: &str) -> Option<TaskId> {
-    let is_stamped = entry.len() == ID_BYTES + STAMP_BYTES;
-    let stored = if is_stamped { entry.get(STAMP_BYTES..)? } else { entry };
-    TaskId::from_stored(queue.clone(), stored).ok()
 }
 
 fn created_ms(id: &TaskId) -> Option<u64> {

@@ -60,6 +60,8 @@ pub(super) struct Hold {
     pub(super) seen: HashSet<Uuid>,
     /// Counted tasks that are not stored yet.
     pub(super) found: Vec<Chunk>,
+    /// The counted tasks that are being changed, and their number.
+    pub(super) chunk: Option<(u64, Chunk)>,
     /// Whether the next chunk is reached, and this is not stored yet.
     pub(super) has_reached: Option<u64>,
     pub(super) renewed: Instant,
@@ -210,7 +212,7 @@ impl Carrier {
         }
         let renewed = Instant::now();
         let stored_queue = progress.place.as_ref().map(|place| place.queue.clone());
-        let (queues, found, has_reached) = (None, Vec::new(), None);
+        let (queues, found, chunk, has_reached) = (None, Vec::new(), None, None);
         let mut hold = Hold {
             fence,
             about,
@@ -220,6 +222,7 @@ impl Carrier {
             queues,
             seen: HashSet::new(),
             found,
+            chunk,
             has_reached,
             renewed,
         };

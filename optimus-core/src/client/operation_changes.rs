@@ -25,6 +25,9 @@ use crate::{
 
 /// How many pages one step reads.
 const PAGES_MAX: usize = 16;
+/// How many tasks one step changes, in calls of [`PACED`]. What was changed is stored once, so that
+/// small calls do not make an operation slow.
+const CHANGED_MAX: usize = 4 * PACED;
 /// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
 const STEP_MAX: Duration = Duration::from_secs(2);
 /// So many tasks more than twice those of a list are read of it. Tasks that join it meanwhile are
@@ -90,33 +93,53 @@ impl Changes<'_> {
         if number > hold.progress.chunks {
             return Ok(After::Over);
         }
-        let stored = self.broker.operation_counted(self.slot, self.id, number).await?;
-        let Some(chunk) = stored.as_deref().and_then(Chunk::decode) else {
-            return Err(BrokerError::UnexpectedReply(LOST.to_owned()));
-        };
+        let chunk = self.chunk(hold, number).await?;
         if hold.stored_queue.as_ref() != Some(&chunk.queue) {
             // Another carrier would not look for uncounted changes in this queue yet.
-            hold.progress.place = Some(start(first_state(hold), chunk.queue));
+            hold.progress.place = Some(start(first_state(hold), chunk.queue.clone()));
+            hold.chunk = Some((number, chunk));
             return Ok(After::More);
         }
         let from = usize::try_from(hold.progress.within).unwrap_or(usize::MAX);
         let tasks = chunk.tasks.get(from..).unwrap_or_default();
-        let (tasks, rest) = tasks.split_at(tasks.len().min(PACED));
-        self.change_some(hold, &chunk.queue, tasks).await?;
+        let (tasks, rest) = tasks.split_at(tasks.len().min(CHANGED_MAX));
+        let (mut done, mut gone) = (0, 0);
+        for tasks in tasks.chunks(PACED) {
+            // One batch of several calls: Redis adds up what they change.
+            let changed = self.change_some(hold, &chunk.queue, tasks).await?;
+            (done, gone) = (done + changed.0, gone + changed.1);
+        }
+        self.settle(hold, &chunk.queue, (done, gone)).await?;
         hold.progress.reach(tasks.len() as u64);
         if rest.is_empty() {
             (hold.progress.chunk, hold.progress.within) = (number, 0);
             hold.has_reached = Some(number);
+        } else {
+            hold.chunk = Some((number, chunk));
         }
         Ok(After::More)
     }
 
+    /// Returns counted tasks: those that are kept from the step before, or the stored ones.
+    async fn chunk(&self, hold: &mut Hold, number: u64) -> Result<Chunk, BrokerError> {
+        if let Some((kept, chunk)) = hold.chunk.take()
+            && kept == number
+        {
+            return Ok(chunk);
+        }
+        let stored = self.broker.operation_counted(self.slot, self.id, number).await?;
+        let chunk = stored.as_deref().and_then(Chunk::decode);
+        chunk.ok_or_else(|| BrokerError::UnexpectedReply(LOST.to_owned()))
+    }
+
+    /// Changes tasks of a batch by one call. Returns how many it changed, and how many were not as
+    /// they were counted.
     async fn change_some(
         &self,
         hold: &mut Hold,
         queue: &QueueName,
         tasks: &[Counted],
-    ) -> Result<(), BrokerError> {
+    ) -> Result<(u64, u64), BrokerError> {
         let act = hold.about.act;
         let batch = OperationBatch {
             operation: self.id,
@@ -149,7 +172,7 @@ impl Changes<'_> {
         if is_posted {
             relay(self.broker.clone(), queue.clone()).await;
         }
-        self.settle(hold, queue, (done, gone)).await
+        Ok((done, gone))
     }
 
     /// Counts a batch, of whose tasks so many were changed and so many were not as they were

@@ -18,6 +18,8 @@ const DYING: usize = 50;
 /// So many queues have schedules and limits.
 const FURNISHED: usize = 100;
 const A_CALL: usize = 1_000;
+/// The first queue has at least so many tasks, so that a filter looks at as many as it may.
+const FILTERED: usize = 1_000;
 /// The finished rows of the statistics of a queue, with their numbers of minutes.
 const KEPT: [(&str, u64, u64); 3] = [("minutes", 1, 120), ("hours", 60, 336), ("days", 1_440, 180)];
 
@@ -45,7 +47,7 @@ pub(super) async fn fill(redis: &RedisServer, client: &Client, tasks: usize, dea
     let ended = end_some(redis, client, dead).await;
     let mut ready = None;
     for queue in 0..QUEUES {
-        let mut left = tasks / QUEUES;
+        let mut left = (tasks / QUEUES).max(if queue == 0 { FILTERED } else { 0 });
         while left > 0 {
             let count = left.min(A_CALL);
             let calls: Vec<_> = (0..count).map(|_| call("x").queue(&*name_of(queue))).collect();

@@ -19,6 +19,10 @@ export interface Pages<Row> {
   refresh: () => Promise<void>;
 }
 
+/** A step of a search ends once it has found so many, or has looked at so many. */
+const FOUND = 50;
+const LOOKED_AT = 2_000;
+
 interface Rest<Row> {
   rows: Row[];
   next: string | null;
@@ -49,13 +53,20 @@ export function usePages<Row>(call: string | undefined, every = EVERY_MS): Pages
     if (call === undefined || !next) return;
     setLoading(true);
     try {
-      const page = await get<Page<Row>>(after(call, next));
-      if (shown.current !== call) return;
-      setRest((was) => ({
-        rows: [...(was?.rows ?? []), ...page.rows],
-        next: page.next ?? null,
-        scanned: (was?.scanned ?? 0) + (page.scanned ?? 0),
-      }));
+      let cursor: string | null = next;
+      for (let found = 0, looked = 0; cursor && found < FOUND && looked < LOOKED_AT;) {
+        const page: Page<Row> = await get<Page<Row>>(after(call, cursor));
+        if (shown.current !== call) return;
+        setRest((was) => ({
+          rows: [...(was?.rows ?? []), ...page.rows],
+          next: page.next ?? null,
+          scanned: (was?.scanned ?? 0) + (page.scanned ?? 0),
+        }));
+        found += page.rows.length;
+        looked += page.scanned ?? 0;
+        // The server has looked at no more than it returned: this is a page and not a search.
+        cursor = (page.scanned ?? 0) > page.rows.length ? (page.next ?? null) : null;
+      }
       setError(undefined);
     } catch (problem) {
       setError(problem);

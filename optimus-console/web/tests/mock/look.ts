@@ -153,6 +153,7 @@ export function queue(store: Store, name: string) {
 }
 
 const PAGE = 50;
+const SCANNED = 256;
 
 export function tasks(store: Store, name: string, query: URLSearchParams, now: number) {
   const row = store.queues.find((one) => one.queue === name);
@@ -170,7 +171,7 @@ export function tasks(store: Store, name: string, query: URLSearchParams, now: n
   return {
     rows,
     next: end < total ? String(end) : null,
-    scanned: wanted ? 2000 : rows.length,
+    scanned: wanted ? SCANNED : rows.length,
     total,
   };
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Due, OperationAct, OperationFilter, OperationState, Task, TaskId, TaskState, Uuid,
+    Due, OperationAct, OperationFilter, OperationState, PACED, Task, TaskId, TaskState, Uuid,
     broker::Broker,
 };
 use optimus_worker::WorkerBuilder;
+
+use optimus_testkit::RedisServer;
 
 use super::operations::{SOON, all, clock_moves_on, count, counted, sums};
 use crate::common::{Bench, Double};
@@ -259,4 +261,42 @@ async fn an_operation_whose_counted_tasks_are_lost_fails_and_says_so() {
     let why = failed.failure.unwrap();
     assert!(failed.state == OperationState::Failed && why.contains("has lost which"), "{why}");
     assert_eq!(count(&bench, TaskState::Ready).await, 3);
+}
+
+/// The tasks of a call that a server has logged: what follows its keys, the time and the batch. The
+/// log keeps 31 words of a call, and how many there are more.
+fn tasks_of_call(words: &[String]) -> usize {
+    let more = words.last().and_then(|last| last.strip_prefix("... ("));
+    let more = more.and_then(|more| more.split(' ').next()?.parse::<usize>().ok());
+    let (count, keys) = (more.map_or(words.len(), |more| 31 + more), &words[2]);
+    count - 3 - keys.parse::<usize>().unwrap() - 2
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_changes_few_tasks_a_call_and_reads_what_it_has_counted_once() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    submitted(&bench, 256).await;
+    let operation = counted(&bench, OperationAct::Cancel, all(TaskState::Ready)).await;
+    let mut admin = server.admin().await;
+    for (name, value) in [("slowlog-max-len", 10_000), ("slowlog-log-slower-than", 0)] {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg(name).arg(value).exec_async(&mut admin).await.unwrap();
+    }
+    assert_eq!(carried(&bench, &operation).await[0], 256);
+    let log: Vec<(u64, u64, u64, Vec<String>, redis::Value, redis::Value)> =
+        redis::cmd("SLOWLOG").arg("GET").arg(-1).query_async(&mut admin).await.unwrap();
+    let words: Vec<_> = log.into_iter().map(|(_, _, _, words, ..)| words).collect();
+    let is_read = |words: &&Vec<String>| words[0] == "HGET" && words[1].contains(":counted:");
+    assert_eq!(words.iter().filter(is_read).count(), 2, "128 tasks are stored together");
+    // A script that the server did not know is sent again as a text.
+    let calls = words.iter().filter(|words| words[0].eq_ignore_ascii_case("evalsha"));
+    let of_key = |key: String| calls.clone().filter(move |words| words.get(3) == Some(&key));
+    let changes = of_key(format!("{{{}:default:0}}:meta", bench.namespace()));
+    let sizes: Vec<usize> = changes.map(|words| tasks_of_call(words)).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 256, "{sizes:?}");
+    let most = sizes.into_iter().max();
+    assert!(most <= Some(PACED) && PACED <= 8, "others wait for one call: {most:?}");
+    let saves = of_key(format!("{{{}:@operations:0}}:carried", bench.namespace())).count();
+    assert!((8..=12).contains(&saves), "{saves} times it was stored how far the operation is");
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::common::Bench;
 use optimus_core::{
-    BoxError, Call, Context, QueueName, QueueOverview, Schedule, Task, TaskId, Uuid, store_schedule,
+    BoxError, Call, Context, Due, QueueName, QueueOverview, Sampler, Schedule, Task, TaskId, Uuid,
+    store_schedule,
 };
-use optimus_testkit::eventually;
+use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -61,6 +62,40 @@ async fn a_queue_with_a_key_of_another_type_is_marked_and_the_others_are_read() 
         assert!(problem.contains("WRONGTYPE"), "{key}: {problem}");
         raw.run(&format!("DEL {}", bench.key("foreign", key))).await;
     }
+}
+
+/// Returns how many commands a server has run.
+async fn commands(bench: &Bench) -> u64 {
+    let stats = bench.raw().await.run("INFO commandstats").await.remove(0);
+    let stats = String::from_utf8(stats).unwrap();
+    let calls = stats.lines().filter_map(|line| line.split_once(":calls=")?.1.split(',').next());
+    calls.map(|calls| calls.parse::<u64>().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn a_read_of_many_queues_costs_a_command_for_each_key_in_use_and_finds_new_ones() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let queues: Vec<_> = (0..60).map(|n| queue(&format!("queue-{n}"))).collect();
+    for name in &queues {
+        bench.client.submit(Send {}.call().queue(name.clone())).await.unwrap();
+    }
+    let mut sampler = Sampler::new(bench.client.inspector(), queues.clone(), 100, MINUTE);
+    sampler.sample().await.unwrap();
+    let before = commands(&bench).await;
+    let sample = sampler.sample().await.unwrap();
+    let (took, beside) = (commands(&bench).await - before, 20);
+    // `meta`, the length and the first entry of the ready list, and whether there is another key.
+    assert!(took <= 60 * 4 + beside, "{took} commands");
+    let ready = sample.queues.iter().map(|queue| queue.seen.counts.ready);
+    assert_eq!(ready.sum::<u64>(), 60);
+    let call = Send {}.call().queue(queues[7].clone()).due(Due::In(HOUR));
+    let delayed = bench.client.submit(call).await.unwrap();
+    let counts = sampler.sample().await.unwrap().queues[7].seen.counts.clone();
+    assert_eq!((counts.ready, counts.delayed, counts.cancelled), (1, 1, 0));
+    delayed.cancel().await.unwrap();
+    let counts = sampler.sample().await.unwrap().queues[7].seen.counts.clone();
+    assert_eq!((counts.ready, counts.delayed, counts.cancelled), (1, 0, 1));
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! The store under test: a broker on a separate queue, and raw access to the same keys.
 
 use std::sync::{
-    Arc, LazyLock,
+    Arc, LazyLock, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
 use optimus_core::{
     QueueName,
-    broker::{Broker, Endpoint},
+    broker::{Broker, Endpoint, KnownKeys},
 };
 use optimus_embedded::{Clock, Room, Store};
 use optimus_testkit::{RedisServer, SharedRedis, namespace, shared_redis};
@@ -46,6 +46,8 @@ pub(crate) struct Bench {
     raw: Raw,
     pub(crate) queue: QueueName,
     last_number: AtomicU64,
+    /// What reads of many queues remember of the queue.
+    known: Mutex<KnownKeys>,
 }
 
 #[derive(Clone)]
@@ -94,14 +96,14 @@ impl Bench {
     fn named(endpoint: Endpoint, raw: Raw, namespace: &str) -> Self {
         let broker = Broker::new(endpoint, namespace, "test");
         let queue = QueueName::new(QueueName::DEFAULT).expect("the bench's name is valid");
-        Self { broker, raw, queue, last_number: AtomicU64::new(0) }
+        Self { broker, raw, queue, last_number: AtomicU64::new(0), known: Mutex::default() }
     }
 
     /// Another queue of the same store and namespace.
     pub(crate) fn sibling(&self, queue: &str) -> Self {
         let queue = QueueName::new(queue).expect("the name of a test's queue is valid");
         let (broker, raw) = (self.broker.clone(), self.raw.clone());
-        Self { broker, raw, queue, last_number: AtomicU64::new(0) }
+        Self { broker, raw, queue, last_number: AtomicU64::new(0), known: Mutex::default() }
     }
 
     /// Returns the broker, this many ms after [`START`].
@@ -122,6 +124,16 @@ impl Bench {
     /// Returns a call number that was not used before.
     pub(crate) fn next_number(&self) -> u64 {
         self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns what the last read of many queues remembers.
+    pub(crate) fn take_known(&self) -> KnownKeys {
+        std::mem::take(&mut self.known.lock().expect("no test panics while it holds this"))
+    }
+
+    /// Keeps it for the next read.
+    pub(crate) fn keep_known(&self, known: KnownKeys) {
+        *self.known.lock().expect("no test panics while it holds this") = known;
     }
 
     /// Runs a command directly; it must succeed.

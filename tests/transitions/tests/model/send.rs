@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
-        Applied, Batch, Broker, BrokerError, Claimed, Keep, Lost, Outgoing, Purged, Reaped,
-        Reasked, Receipt, Renewed, Resized, Returned, StoredBy,
+        Applied, Batch, Broker, BrokerError, Claimed, Keep, KnownKeys, Lost, Outgoing, Purged,
+        QueueSeen, Reaped, Reasked, Receipt, Renewed, Resized, Returned, StoredBy,
     },
 };
 
@@ -231,7 +231,7 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
     let workers = broker.workers(queue).await?.into_iter();
     let workers = workers.map(|w| (w.id, (w.lease_until_ms, w.running.into_iter().collect())));
     let (counts, totals) = (broker.counts(queue).await?, broker.totals(queue).await?);
-    let seen = broker.overview(std::slice::from_ref(queue)).await?.remove(0)?;
+    let seen = overview(bench, broker).await?;
     assert_eq!((&seen.counts, &seen.totals), (&counts, &totals), "what the overview shows");
     let ready: Vec<_> = pages[TaskState::Ready.as_str()].iter().map(TaskId::created).collect();
     if ready.iter().all(Option::is_some) {
@@ -242,6 +242,21 @@ async fn read(bench: &Bench, broker: &Broker) -> Result<Answer, BrokerError> {
         assert!(ready.any(|at| u64::try_from(at) == Ok(first)), "it is the time of a ready task");
     }
     Ok(Answer::Seen(Seen { counts, totals, pages, workers: workers.collect() }))
+}
+
+/// Reads what operators watch, without and with what is known of the read before.
+async fn overview(bench: &Bench, broker: &Broker) -> Result<QueueSeen, BrokerError> {
+    let queues = std::slice::from_ref(&bench.queue);
+    let seen = broker.overview(queues, &mut KnownKeys::default()).await?.remove(0)?;
+    let mut known = bench.take_known();
+    let again = broker.overview(queues, &mut known).await?.remove(0)?;
+    bench.keep_known(known);
+    let shown = |seen: &QueueSeen| {
+        let QueueSeen { counts, totals, first_ready_ms, next_schedule_ms, due_ms, .. } = seen;
+        format!("{counts:?} {totals:?} {first_ready_ms:?} {next_schedule_ms:?} {due_ms:?}")
+    };
+    assert_eq!(shown(&again), shown(&seen), "what is known of the read before");
+    Ok(seen)
 }
 
 /// Reads the ids in a state, page by page.

@@ -1,0 +1,115 @@
+//! What the keys of a queue say of it: [`Look`].
+
+use redis::Value;
+
+use super::{
+    BrokerError, Counts, Totals,
+    inspect::{size, texts},
+    overview::first_due,
+    overview_keys::KeysFound,
+};
+use crate::id::{QueueName, TaskId};
+
+/// An id, and what comes before it in the entry of a task that is ready since a later instant.
+const ID_BYTES: usize = 22;
+const STAMP_BYTES: usize = 9;
+
+/// The keys of which only the size is read.
+const SIZED: [&str; 7] = ["priority", "delayed", "unmet", "retry", "dead", "cancelled", "success"];
+
+/// What the commands about a queue have answered.
+pub(super) struct Look {
+    pub(super) counts: Counts,
+    pub(super) totals: Totals,
+    pub(super) tombstones: u64,
+    pub(super) ranked: u64,
+    pub(super) workers: Vec<String>,
+    pub(super) open_rows: [String; 3],
+    pub(super) finished: Vec<String>,
+    pub(super) first_ready: Option<TaskId>,
+    pub(super) next_schedule: Option<u64>,
+    pub(super) next_of_code: Option<u64>,
+    pub(super) due_ms: Option<u64>,
+    pub(super) is_limited: bool,
+}
+
+impl Look {
+    /// Reads what was found of a queue.
+    pub(super) fn read(queue: &QueueName, mut found: KeysFound) -> Result<Self, BrokerError> {
+        let mut sizes = SIZED.map(|_| 0);
+        for (size_of, key) in sizes.iter_mut().zip(SIZED) {
+            *size_of = found.take(key).next().map_or(0, |answer| size(&answer));
+        }
+        let [ranked, delayed, unmet, retry, dead, cancelled, summaries] = sizes;
+        let noted = std::mem::take(&mut found.noted);
+        let known = |at: usize| noted.get(at).filter(|text| !text.is_empty());
+        let note = |at: usize| known(at).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (tombstones, blocked) = (note(0), note(1));
+        let mut ready = found.take("ready");
+        let listed = ready.next().map_or(0, |answer| size(&answer));
+        let first = list("LRANGE", ready.next())?;
+        let open = list("HMGET", found.take("tally").next())?;
+        let open = |at: usize| open.get(at).cloned().unwrap_or_default();
+        let due_of = |schedules: Option<Value>| schedules.map_or(Ok(None), first_due);
+        Ok(Self {
+            counts: Counts {
+                ready: (listed + ranked).saturating_sub(tombstones),
+                delayed,
+                blocked: blocked + unmet,
+                retry,
+                working: 0,
+                dead,
+                cancelled,
+                recent_successes: summaries,
+                dead_bytes: note(2),
+                cancelled_bytes: note(3),
+                purged: note(4),
+                paused: known(5).is_some(),
+            },
+            totals: Totals {
+                successes: note(6) + summaries,
+                retries: note(7),
+                losses: note(8),
+                deaths: note(9),
+                cancels: note(10),
+            },
+            tombstones,
+            ranked,
+            open_rows: [open(0), open(1), String::new()],
+            finished: list("LRANGE", found.take("hours").next())?,
+            first_ready: first.first().and_then(|entry| id_of_entry(queue, entry)),
+            workers: list("ZRANGE", found.take("workers").next())?,
+            next_schedule: due_of(found.take("schedules").next())?,
+            next_of_code: due_of(found.take("code_schedules").next())?,
+            due_ms: known(11).and_then(|due_ms| due_ms.parse().ok()),
+            is_limited: known(12).is_some(),
+        })
+    }
+
+    /// Adds what workers hold. Returns the ranked tasks.
+    pub(super) fn add(
+        &mut self,
+        queue: &QueueName,
+        answers: Vec<Result<Value, BrokerError>>,
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        let mut answers = answers.into_iter();
+        for held in answers.by_ref().take(self.workers.len()) {
+            // One field holds the worker's last claim.
+            self.counts.working += size(&held?).saturating_sub(1);
+        }
+        let ranked = answers.next().map_or(Ok(Vec::new()), |found| texts("ZRANGE", found?))?;
+        Ok(ranked.iter().filter_map(|id| id_of_entry(queue, id)).collect())
+    }
+}
+
+/// Reads a list; empty if its key was not there.
+fn list(command: &'static str, answer: Option<Value>) -> Result<Vec<String>, BrokerError> {
+    answer.map_or(Ok(Vec::new()), |answer| texts(command, answer))
+}
+
+/// Reads an entry of the ready list, as `lua/include/ready_entry.lua` describes it.
+fn id_of_entry(queue: &QueueName, entry: &str) -> Option<TaskId> {
+    let is_stamped = entry.len() == ID_BYTES + STAMP_BYTES;
+    let stored = if is_stamped { entry.get(STAMP_BYTES..)? } else { entry };
+    TaskId::from_stored(queue.clone(), stored).ok()
+}
