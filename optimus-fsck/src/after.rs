@@ -130,19 +130,19 @@ fn check_unmet(
                 );
             }
         }
-        for (flag, is_set, expected) in [
-            ('l', flags.contains('l'), joins),
-            ('g', flags.contains('g'), giveups.contains_key(id)),
-            ('e', flags.contains('e'), asks.contains_key(id)),
-        ] {
-            if is_set != expected {
-                wrong.of_task_with(
-                    Remedy::Stuck,
-                    "unmet",
-                    format!("{id} waits with the flags {flags:?}, and {flag} is wrong"),
-                );
-            }
-        }
+        let expected =
+            [('l', joins), ('g', giveups.contains_key(id)), ('e', asks.contains_key(id))];
+        check_flags(id, flags, expected, wrong);
+    }
+}
+
+fn check_flags(id: &str, flags: &str, expected: [(char, bool); 3], wrong: &mut Wrong) {
+    for (flag, _) in expected.iter().filter(|(flag, is_set)| flags.contains(*flag) != *is_set) {
+        wrong.of_task_with(
+            Remedy::Stuck,
+            "unmet",
+            format!("{id} waits with the flags {flags:?}, and {flag} is wrong"),
+        );
     }
 }
 

@@ -78,7 +78,7 @@ pub async fn drain(
     let mut helper = world.worker(HELPER);
     let begun = Instant::now();
     let deadline = begun + DRAINS_WITHIN;
-    let mut is_known_stuck = false;
+    let (mut is_known_stuck, mut gives_up) = (false, false);
     while let Some(left) = is_left(world, &client).await {
         if Instant::now() > deadline {
             network.complain(format!("does not become empty: {left}"));
@@ -99,6 +99,9 @@ pub async fn drain(
             if begun.elapsed() > DRAINS_WITHIN / 2 {
                 stuck.cancel_blocked().await;
             }
+        }
+        if ahead_ms > 0 && !std::mem::replace(&mut gives_up, true) {
+            network.journal.write(0, What::GiveUps);
         }
         relay::turn(&client, world.queues.names(), ahead_ms).await;
         // Tasks of flows wait for one another, so the drain takes long, and frequent checks would

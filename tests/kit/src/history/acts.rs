@@ -61,6 +61,8 @@ pub(super) struct Acts {
     missed: HashMap<u32, Vec<Span>>,
     pub(super) stalls: Vec<Span>,
     pub(super) rollbacks: Vec<Span>,
+    /// From when on tasks that wait for others may give up.
+    pub(super) give_ups: Option<u64>,
     /// The leases that workers reported.
     leases: HashMap<u32, Duration>,
     /// The times at which the clock of Redis was set forward.
@@ -92,6 +94,7 @@ impl Acts {
                     self.hastened.push(span(since));
                 }
             }
+            What::GiveUps => self.give_ups = self.give_ups.or(Some(event.at)),
             What::Rollback { since } => self.rollbacks.push(span(since)),
             What::Lease { worker, ms } => {
                 self.leases.insert(worker, Duration::from_millis(ms));

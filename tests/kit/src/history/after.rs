@@ -1,7 +1,7 @@
 //! Checks prerequisites. No task began before the tasks that it waits for had ended. Each task ran,
 //! unless one of these tasks prevented that.
 
-use super::account::{Account, Answer};
+use super::account::{Account, Answer, Execution};
 use super::check::History;
 use super::verdict::Findings;
 use super::{Found, How, Until};
@@ -46,9 +46,8 @@ fn order(
         findings.add(task, format!("began before {other} had succeeded"));
         return;
     }
-    let is_again = |earlier: &&super::account::Execution| {
-        earlier.begun > run.begun && !history.may_begin_late(earlier)
-    };
+    let is_again =
+        |earlier: &&Execution| earlier.begun > run.begun && !history.may_begin_late(earlier);
     let came_back = first.requeues.possible().next().is_some();
     if !came_back && first.executions.iter().any(|earlier| is_again(&earlier)) {
         findings.add(task, format!("began before {other} had ended"));
@@ -79,7 +78,12 @@ fn ended_for_a_reason(
             let was_moved =
                 first.cancels.possible().chain(first.deletes.possible()).next().is_some();
             let found = first.found.map(|(state, _)| state);
-            is_acked && !was_moved && found == Some(Found::Success)
+            // Otherwise the task may have given up before.
+            let in_time = history.acts.give_ups.is_none_or(|since| {
+                let ended = |run: &Execution| run.end.filter(|(_, how)| *how == How::Ok);
+                first.executions.iter().filter_map(ended).any(|(at, _)| at < since)
+            });
+            is_acked && !was_moved && found == Some(Found::Success) && in_time
         })
     };
     if account.after.iter().all(|(other, _)| has_succeeded(other)) {

@@ -234,6 +234,8 @@ pub enum What {
         /// The lease of the worker.
         ms: u64,
     },
+    /// `giveups`: from now on, tasks that wait for others give up before their time.
+    GiveUps,
     /// `rollback <since ns>`: what Redis acknowledged from `since` until now may be gone.
     Rollback {
         /// When the event began.

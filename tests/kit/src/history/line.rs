@@ -52,6 +52,7 @@ impl Display for Event {
             What::Missed { worker } => write!(f, "missed {worker}"),
             What::Stalled { since } => write!(f, "stalled {since}"),
             What::ClockSet { since, by_ms } => write!(f, "clock {since} {by_ms}"),
+            What::GiveUps => f.write_str("giveups"),
             What::Rollback { since } => write!(f, "rollback {since}"),
             What::Lease { worker, ms } => write!(f, "lease {worker} {ms}"),
         }
@@ -149,6 +150,7 @@ fn read(words: &mut Words<'_>) -> Option<Event> {
         "missed" => What::Missed { worker: words.number()? },
         "stalled" => What::Stalled { since: words.number()? },
         "clock" => What::ClockSet { since: words.number()?, by_ms: words.number()? },
+        "giveups" => What::GiveUps,
         "rollback" => What::Rollback { since: words.number()? },
         "lease" => What::Lease { worker: words.number()?, ms: words.number()? },
         word => return read_flow(word, words).map(|what| Event { at, pid, what }),

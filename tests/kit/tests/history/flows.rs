@@ -142,4 +142,7 @@ fn a_task_whose_prerequisites_have_succeeded_runs() {
     is_bad(&format!("{after}{first}90 1 found 8 dead 0"), "did not run");
     let cancelled = "15 1 cancel 8\n16 1 cancelled 8\n";
     is_good(&format!("{after}{first}{cancelled}90 1 found 8 cancelled 0"));
+    // It may have given up before the other one had succeeded.
+    is_good(&format!("{after}{first}19 0 giveups\n90 1 found 8 dead 0"));
+    is_bad(&format!("{after}{first}21 0 giveups\n90 1 found 8 dead 0"), "did not run");
 }
