@@ -4,8 +4,8 @@
 -- token of their own, which has the number of the claim that granted the leader. If the run takes
 -- more of them than one call returns, the leader leads until the next call. Otherwise it leaves its
 -- key, and the tasks that are left are due when their own time has passed, or at once if they are
--- enough for a run. A repeated call collects others; the worker's next heartbeat shows those that
--- it never heard of, and it gives them back.
+-- enough for a run. None joins in a queue that was paused meanwhile. A repeated call collects
+-- others; the worker's next heartbeat shows those that it never heard of, and it gives them back.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the task that leads · 3 its token · 4 how many more the run takes
@@ -29,6 +29,8 @@ if not run then
   return granted(token, now, false, -1, {}, {}, nil)
 end
 local gathers = base .. 'gathers'
+local facts = redis.call('HMGET', meta, 'fence', 'due', 'paused')
+want = facts[3] and 0 or want
 local waiting = redis.call('ZCOUNT', run.key, '0', '+inf')
 local size = redis.call('ZCARD', run.key)
 local taken = {}
@@ -39,7 +41,7 @@ end
 local left = waiting - #taken
 local goes_on = left > 0 and want > #taken
 local is_empty = size == #taken + (was_leader and not goes_on and 1 or 0)
-local due, facts = nil, redis.call('HMGET', meta, 'fence', 'due')
+local due = nil
 if goes_on then
   due = now + LEAD_MS
 elseif left >= run.max then

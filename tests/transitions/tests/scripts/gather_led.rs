@@ -102,7 +102,19 @@ async fn the_next_leads_at_once_if_one_is_dead_with_its_worker(bench: Bench) {
     assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
 }
 
+async fn none_joins_a_run_in_a_queue_that_was_paused_meanwhile(bench: Bench) {
+    let (leader, next) = led(&bench).await;
+    bench.at(10_001).pause(&bench.queue).await.unwrap();
+    assert!(bench.collect(10_002, &leader, 9).await.grants.is_empty());
+    assert_eq!(bench.state(&next).await, TaskState::Blocked);
+    assert_eq!(bench.fsck_of_tasks().await, [""; 0]);
+    bench.at(10_003).resume(&bench.queue).await.unwrap();
+    bench.answer_wakeup().await;
+    assert_eq!(bench.take(10_011, &leader.worker, 2).await.id, next);
+}
+
 on_both! {
+    none_joins_a_run_in_a_queue_that_was_paused_meanwhile,
     the_next_leads_at_once_if_one_expired,
     the_next_leads_at_once_if_one_is_retried,
     the_next_leads_at_once_if_no_worker_of_this_kind_knows_one,
