@@ -11,6 +11,9 @@ use crate::{
 /// The largest number of prerequisites of one task.
 pub(crate) const PREREQUISITES_MAX: usize = 32;
 
+/// What was not done with a call that would wait for itself, and what helps.
+pub(crate) const NOT_SUBMITTED: &str = "submitted; leave out one of these `after`";
+
 /// The mark of each prerequisite, by its place in the record.
 const MARKS: &[u8; PREREQUISITES_MAX] = b"0123456789abcdefghijklmnopqrstuv";
 
@@ -202,7 +205,8 @@ impl After {
                 }
             };
             if is_itself {
-                return refuse(format!("it would wait for itself, the task {one}"));
+                let (what, path) = (format!("task {task:?}"), vec![id.clone()]);
+                return Err(Error::waits_for_itself(what, path, NOT_SUBMITTED));
             }
         }
         Ok(())
@@ -244,14 +248,16 @@ mod tests {
         check(many(32)).unwrap();
         let cases = [
             (many(33), "33 prerequisites"),
-            (After::new([key("q", "1")]), "itself"),
-            (After::new([Prerequisite::Task(id.clone())]), "itself"),
             (After::new([key("q", "a\nb")]), "'\\n'"),
             (After::new([key("q", "")]), "1 to 512 bytes"),
         ];
         for (after, problem) in cases {
             let error = check(after).unwrap_err();
             assert!(error.is_invalid() && error.to_string().contains(problem), "{error}");
+        }
+        for itself in [key("q", "1"), Prerequisite::Task(id.clone())] {
+            let error = check(After::new([itself])).unwrap_err();
+            assert!(error.is_cycle() && error.to_string().contains("for itself"), "{error}");
         }
         check(After::new([key("r", "1"), key("q", "2")])).unwrap();
     }

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use super::Client;
 use crate::{
     Error,
-    after::{After, Prerequisite},
+    after::{After, NOT_SUBMITTED, Prerequisite},
     broker::{Broker, BrokerError},
     flow::Stage,
     id::TaskId,
@@ -17,8 +17,6 @@ use crate::{
 
 /// At most this many tasks are read to find out whether the members of a batch wait for themselves.
 const WALK_MAX: usize = 64;
-
-const NOT_SUBMITTED: &str = "submitted; leave out one of these `after`";
 
 /// What waits for the part of a flow that is being stored: the steps after it, and the groups
 /// around it. Each waits for the one that was added after it.

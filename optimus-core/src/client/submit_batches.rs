@@ -9,6 +9,7 @@ use tokio::{
 
 use crate::{
     Error,
+    after::NOT_SUBMITTED,
     broker::Receipt,
     id::QueueName,
     submission::{Fields, Submission},
@@ -135,8 +136,6 @@ impl Request {
         }
     }
 }
-
-const NOT_SUBMITTED: &str = "submitted; leave out one of these `after`";
 
 fn bytes_of(submissions: &[Submission]) -> usize {
     submissions.iter().map(Submission::bytes).sum()
