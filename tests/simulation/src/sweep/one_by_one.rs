@@ -1,7 +1,7 @@
 //! Calls of one task and of several, of tasks of lanes and with limits, in a queue that only the
 //! scene serves. Each such call has a path of its own through the scripts.
 
-use optimus_core::broker::Completion;
+use optimus_core::broker::{Completion, FailureOutcome};
 use optimus_core::{
     After, Call, Error, Lane, Limit, Prerequisite, Rate, Submission, Submit, TaskLimit,
 };
@@ -57,6 +57,7 @@ pub(super) async fn one_by_one(actor: &Actor) {
     lanes_in_one_call(&mut hand).await;
     others_wait(&mut hand).await;
     limits(&mut hand).await;
+    not_begun(&mut hand).await;
     remembered(&mut hand).await;
     of_another(&mut hand).await;
     for _ in 0..4 {
@@ -117,6 +118,20 @@ async fn limits(hand: &mut Hand<'_>) {
     hand.submit(|call| call).await;
     hand.work(1).await;
     hand.complete(&kept).await;
+}
+
+/// A task with a rate is given back and then expires, both before it begins, while another one
+/// waits for its token.
+async fn not_begun(hand: &mut Hand<'_>) {
+    for _ in 0..2 {
+        hand.submit(limited(Limit::new().rate(Rate::per_second(1)))).await;
+    }
+    let given = hand.claim(2).await;
+    hand.release(&given).await;
+    let late = hand.claim(2).await;
+    hand.fail(&late, FailureOutcome::Expired).await;
+    sleep(ms(1_100)).await;
+    hand.work(1).await;
 }
 
 /// Successes that later submits find, by id and by biz id.
