@@ -89,7 +89,6 @@ mod operation_filter;
 mod operation_progress;
 mod operator_answers;
 mod options;
-mod overdue;
 mod overview;
 mod pace;
 mod page;
@@ -111,6 +110,7 @@ mod said;
 mod sampler;
 mod schedule;
 mod schedule_details;
+mod schedule_overdue;
 mod scheduled_task;
 mod service;
 mod settle_schedule;
@@ -214,7 +214,6 @@ pub use self::{
         QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
-    overdue::{Overdue, OverdueCause},
     overview::QueueOverview,
     page::Page,
     page_cursor::PageCursor,
@@ -230,6 +229,7 @@ pub use self::{
     schedule_details::{
         ScheduleCursor, ScheduleDetails, SchedulePace, SchedulePage, ScheduleTick, TickOutcome,
     },
+    schedule_overdue::{Overdue, OverdueCause},
     shard::Shard,
     shard_failure::ShardFailure,
     sharded::{Round, Sharded, ShardedOptions, Walk},

@@ -11,6 +11,9 @@ use crate::{calls::StoredCall, noted::Share};
 
 /// Returns what is sent for each row of a share. `calls` are those that are left, at least one.
 pub(crate) fn in_positions(share: &Share, calls: &[StoredCall]) -> Vec<Submission> {
+    if calls.len() == share.seqs.len() {
+        return calls.iter().map(|stored| stored.call.clone()).collect();
+    }
     let mut last = &calls[0];
     let sent = share.seqs.iter().map(|seq| {
         last = find(calls, *seq).unwrap_or(last);
@@ -21,6 +24,9 @@ pub(crate) fn in_positions(share: &Share, calls: &[StoredCall]) -> Vec<Submissio
 
 /// Returns the answers for the calls that are left.
 pub(crate) fn of_calls<T>(share: &Share, calls: &[StoredCall], answers: Vec<T>) -> Vec<T> {
+    if calls.len() == share.seqs.len() {
+        return answers;
+    }
     let answers = share.seqs.iter().zip(answers);
     answers.filter(|(seq, _)| find(calls, **seq).is_some()).map(|(_, answer)| answer).collect()
 }

@@ -34,8 +34,8 @@ const NOTED: [&str; 13] = [
 const KEYS: usize = 13;
 /// A key, and the commands that read it: what comes before the key, and what after.
 type KeyRead = (&'static str, &'static [(&'static str, &'static [&'static str])]);
-/// The keys, in the order of [`Look`](super::overview_look::Look). They are read by plain commands:
-/// a script that calls them costs Redis half as much again.
+/// The keys, which [`Look`](super::overview_look::Look) takes by their names. They are read by
+/// plain commands: a script that calls them costs Redis half as much again.
 const READS: [KeyRead; KEYS] = [
     ("ready", &[("LLEN", &[]), ("LRANGE", &["0", "0"])]),
     ("priority", &[("ZCARD", &[])]),

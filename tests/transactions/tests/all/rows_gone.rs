@@ -60,20 +60,21 @@ async fn goes_on<DB: TestDb>(setup: &Setup<DB>, calls: [&Promised<i64>; 2], runs
     next.stop().await;
 }
 
-async fn a_call_between_others_is_deleted_after_redis_has_it<DB: TestDb>(setup: Setup<DB>) {
+/// Redis has the batch, and the relay does not know it.
+async fn goes_on_after<DB: TestDb>(setup: Setup<DB>, delete: &'static str) {
     let Noted { relay, first, third, _proxy } = note_three(&setup, Way::Down).await;
     redis_has(&setup, 3).await;
     relay.kill();
-    setup.sql("DELETE FROM optimus_outbox WHERE seq = 3").await;
+    setup.sql(delete).await;
     goes_on(&setup, [&first, &third], &[(1, 0), (1, 2), (1, 9)]).await;
 }
 
+async fn a_call_between_others_is_deleted_after_redis_has_it<DB: TestDb>(setup: Setup<DB>) {
+    goes_on_after(setup, "DELETE FROM optimus_outbox WHERE seq = 3").await;
+}
+
 async fn a_call_that_another_repeats_is_deleted_after_redis_has_it<DB: TestDb>(setup: Setup<DB>) {
-    let Noted { relay, first, third, _proxy } = note_three(&setup, Way::Down).await;
-    redis_has(&setup, 3).await;
-    relay.kill();
-    setup.sql("DELETE FROM optimus_outbox WHERE seq = 2").await;
-    goes_on(&setup, [&first, &third], &[(1, 0), (1, 2), (1, 9)]).await;
+    goes_on_after(setup, "DELETE FROM optimus_outbox WHERE seq = 2").await;
 }
 
 async fn a_call_is_deleted_before_redis_has_it<DB: TestDb>(setup: Setup<DB>) {
