@@ -1,5 +1,6 @@
-//! What a relay costs the transactions of the user. `cargo test --release -p optimus-transactions
-//! -- --ignored --nocapture --test-threads 1 speed_writers::` prints it. It needs two cores.
+//! What a relay costs the transactions of the user, and what any other client costs them that
+//! changes one row as often as a relay does. `cargo test --release -p optimus-transactions --
+//! --ignored --nocapture --test-threads 1 speed_writers::` prints it. It needs two cores.
 
 use std::{
     collections::BTreeSet,
@@ -10,8 +11,8 @@ use std::{
 use futures_util::future::join_all;
 use optimus_sql::PerformInTx as _;
 use optimus_testkit::{RedisServer, eventually};
-use sqlx::{MySql, Postgres};
-use tokio::time::{self, interval_at};
+use sqlx::{MySql, Postgres, pool::PoolConnection};
+use tokio::time::{self, interval, interval_at};
 
 use crate::{
     costs::{Meter, Spent, pin},
@@ -24,6 +25,8 @@ const WRITERS: u32 = 32;
 const ROUND: Duration = Duration::from_secs(2);
 /// Each has one with a relay and one without.
 const ROUNDS: usize = 4;
+/// The time between two transactions of a relay that keeps up.
+const SPACING: Duration = Duration::from_millis(8);
 /// The time between two transactions of one writer, where they leave the machine time for others:
 /// 1,000 transactions a second.
 const PACE: Duration = Duration::from_millis(32);
@@ -37,15 +40,26 @@ enum Cores {
     Shared,
 }
 
+/// What runs beside the writers.
+#[derive(Clone, Copy)]
+enum Other {
+    /// A process with a relay: this test of this program.
+    Relay(&'static str),
+    /// A client with a transaction that changes one row, each [`SPACING`].
+    Client,
+}
+
 macro_rules! speeds {
     ($($name:ident: $db:ty, $relay:literal),*) => { $(
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         #[ignore = "it measures, in a release build"]
         async fn $name() {
             let relay = concat!("frozen::a_relay_of_another_process_on_", $relay);
-            compare::<$db>(relay, Cores::Apart, PACE).await;
-            compare::<$db>(relay, Cores::Shared, PACE).await;
-            compare::<$db>(relay, Cores::Shared, Duration::ZERO).await;
+            for other in [Other::Client, Other::Relay(relay)] {
+                compare::<$db>(other, Cores::Apart, PACE).await;
+                compare::<$db>(other, Cores::Shared, PACE).await;
+                compare::<$db>(other, Cores::Shared, Duration::ZERO).await;
+            }
         }
     )* };
 }
@@ -58,10 +72,12 @@ struct Measured {
     spent: Spent,
 }
 
-async fn compare<DB: TestDb>(relay: &str, cores: Cores, pace: Duration) {
+async fn compare<DB: TestDb>(other: Other, cores: Cores, pace: Duration) {
     let redis = RedisServer::start();
     let setup = Setup::<DB>::on(&redis.url()).await;
     setup.sql("CREATE TABLE orders (n bigint NOT NULL)").await;
+    setup.sql("CREATE TABLE one_row (n bigint NOT NULL)").await;
+    setup.sql("INSERT INTO one_row VALUES (0)").await;
     let mut meter = Meter::of(&setup.pool).await;
     let (ours, others) = match cores {
         Cores::Apart => ("0", "1"),
@@ -74,6 +90,12 @@ async fn compare<DB: TestDb>(relay: &str, cores: Cores, pace: Duration) {
     let (mut alone, mut beside) = (Measured::default(), Measured::default());
     for _ in 0..ROUNDS {
         measure(&setup, &mut meter, (&BTreeSet::new(), ours), pace, &mut alone).await;
+        let Other::Relay(relay) = other else {
+            let client = tokio::spawn(change_one_row(setup.pool.acquire().await.unwrap()));
+            measure(&setup, &mut meter, (&BTreeSet::new(), ours), pace, &mut beside).await;
+            client.abort();
+            continue;
+        };
         let known = meter.connections().await;
         let mut child = setup.child(relay);
         pin(child.pid(), others);
@@ -89,7 +111,18 @@ async fn compare<DB: TestDb>(relay: &str, cores: Cores, pace: Duration) {
     pin(process::id(), "0,1");
     let cores = if matches!(cores, Cores::Apart) { "cores apart" } else { "cores shared" };
     let load = if pace.is_zero() { "without a pause" } else { "1,000 a second" };
-    report(&format!("{}, {cores}, {load}", DB::NAME), alone, beside);
+    let other = if matches!(other, Other::Client) { "another client" } else { "a relay" };
+    report(&format!("{}, {cores}, {load}", DB::NAME), other, alone, beside);
+}
+
+async fn change_one_row<DB: TestDb>(mut connection: PoolConnection<DB>) {
+    let mut ticks = interval(SPACING);
+    loop {
+        ticks.tick().await;
+        for sql in ["BEGIN", "UPDATE one_row SET n = n + 1", "COMMIT"] {
+            DB::run_plain(&mut connection, sql).await.unwrap();
+        }
+    }
 }
 
 /// Writes for a round. `relays` are the threads that serve the relay.
@@ -130,7 +163,7 @@ async fn write<DB: TestDb>(setup: &Setup<DB>, pace: Duration) -> Vec<Duration> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
-fn report(name: &str, mut alone: Measured, mut beside: Measured) {
+fn report(name: &str, other: &str, mut alone: Measured, mut beside: Measured) {
     alone.took.sort();
     beside.took.sort();
     let counts = [&alone, &beside].map(|it| it.took.len() as f64);
@@ -139,7 +172,7 @@ fn report(name: &str, mut alone: Measured, mut beside: Measured) {
     let at = |it: &Measured, percent: usize| it.took[it.took.len() * percent / 100].as_secs_f64();
     let ratio = |percent: usize| at(&beside, percent) / at(&alone, percent);
     println!(
-        "{name}: {} transactions alone, mean {:.0} µs, p50 {:.0}, p99 {:.0}; beside a relay {}, of \
+        "{name}: {} transactions alone, mean {:.0} µs, p50 {:.0}, p99 {:.0}; beside {other} {}, of \
          the mean {:.3}, of p50 {:.3}, of p99 {:.3}",
         counts[0],
         means[0] * 1e6,
@@ -150,6 +183,9 @@ fn report(name: &str, mut alone: Measured, mut beside: Measured) {
         ratio(50),
         ratio(99),
     );
+    if beside.spent.relay.is_zero() {
+        return;
+    }
     let each = |time: Duration, of: f64| time.as_secs_f64() * 1e6 / of;
     let (then, now) = (alone.spent, beside.spent);
     println!(
