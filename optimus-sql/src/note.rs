@@ -113,8 +113,8 @@ fn in_one_packet(note: &Statement, before: &Noted, done: &[i64]) -> String {
 }
 
 /// Returns the statements that delete these rows on a condition. Between the ends of a range there
-/// is no other row, whose lock a statement would wait for. A range costs MySQL as much as about four
-/// rows of a list, and the list itself as much as two ranges.
+/// is no other row, whose lock a statement would wait for. A range costs MySQL about as much as
+/// four rows of a list, and the list itself as much as two ranges.
 fn deletes_in_mysql(done: &[i64], condition: &str) -> String {
     let ranges = ranges(done);
     if ranges.len() > 2 + done.len() / 4 {
