@@ -4,7 +4,7 @@
 mod suite;
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -32,9 +32,9 @@ fn mutants(args: &[String]) -> anyhow::Result<bool> {
 
     // A test that fails without a mutant would seem to kill every mutant.
     println!("==> the tests that kill mutants, on the repository without a mutant");
-    let distinct: BTreeSet<&[String]> = mutants.iter().map(|m| m.killed_by.as_slice()).collect();
-    for args in distinct {
-        let outcome = Suite { args, tree: &tree, redis_server: &redis_server }.run("unmutated")?;
+    for args in by_program(&mutants) {
+        let suite = Suite { args: &args, tree: &tree, redis_server: &redis_server };
+        let outcome = suite.run("unmutated")?;
         ensure!(matches!(outcome, Outcome::Green), "{}: {outcome}", args.join(" "));
     }
 
@@ -53,6 +53,19 @@ fn mutants(args: &[String]) -> anyhow::Result<bool> {
     }
     println!("\n{killed} of {} mutants killed; output in {}", mutants.len(), tree.logs().display());
     Ok(killed == mutants.len())
+}
+
+/// Returns the tests that kill these mutants: the arguments of one `cargo test` for each program.
+fn by_program(mutants: &[Mutant]) -> Vec<Vec<String>> {
+    let mut programs: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
+    for mutant in mutants {
+        let mut parts = mutant.killed_by.splitn(2, |arg| arg == "--");
+        let tests = programs.entry(parts.next().unwrap_or_default()).or_default();
+        tests.extend(parts.next().unwrap_or_default().iter().cloned());
+    }
+    let args =
+        |(program, tests): (&[String], Vec<String>)| [program, &["--".to_owned()], &tests].concat();
+    programs.into_iter().map(args).collect()
 }
 
 /// Returns the mutants with these names, or all mutants if there are no names, and of these the
@@ -105,6 +118,17 @@ mod tests {
             (1..=4).flat_map(|part| part_of(all.clone(), (part, 4))).collect();
         parts.sort_unstable();
         assert_eq!(parts, all);
+    }
+
+    #[test]
+    fn the_tests_of_one_program_run_together() {
+        let mutant = |killed_by: &str| Mutant {
+            killed_by: killed_by.split(' ').map(str::to_owned).collect(),
+            ..Mutant::default()
+        };
+        let mutants = ["-p a --lib -- x", "-p b --test t -- y", "-p a --lib -- z w"].map(mutant);
+        let args: Vec<String> = by_program(&mutants).iter().map(|args| args.join(" ")).collect();
+        assert_eq!(args, ["-p a --lib -- x z w", "-p b --test t -- y"]);
     }
 
     #[test]

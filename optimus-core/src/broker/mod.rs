@@ -57,6 +57,7 @@ mod schedule_read;
 mod script;
 mod script_call;
 mod script_refusal;
+mod script_text;
 mod scripts;
 mod server_facts;
 mod server_url;
@@ -135,7 +136,7 @@ use crate::{id::QueueName, log::Log, platform};
 /// Returns the name, the text and the hash of each script.
 #[cfg(feature = "simulation")]
 pub fn script_texts() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    scripts::ALL.iter().map(|script| (script.name, script.source, script.sha.as_str()))
+    scripts::ALL.iter().map(|script| (script.name, script.source(), script.sha.as_str()))
 }
 
 /// The maximum number of tasks that one script call claims or reports.

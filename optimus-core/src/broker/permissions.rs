@@ -139,7 +139,7 @@ mod tests {
         let probed: BTreeSet<&str> =
             PROBES.iter().filter_map(|probe| probe.split(' ').next()).collect();
         for script in scripts::ALL {
-            for call in script.source.split("call('").skip(1) {
+            for call in script.source().split("call('").skip(1) {
                 let command = call.split('\'').next().expect("a command");
                 assert!(probed.contains(command), "{}: {command}", script.name);
             }

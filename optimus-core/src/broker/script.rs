@@ -2,17 +2,25 @@
 
 use std::{fmt, sync::LazyLock};
 
+use super::script_text::{Text, whole};
+
 /// A Lua script with its keys.
 pub struct Script {
     /// The verb, which is the name of its file.
     pub name: &'static str,
-    /// The whole text: the includes, then the script.
-    pub source: &'static str,
+    pub(super) source: Text,
     /// The names of KEYS in the order of the script's naming block. A key that ends in `:` is
     /// followed by an owner's id.
     pub keys: &'static [&'static str],
     /// The SHA-1 hash under which Redis knows the script.
     pub sha: LazyLock<String>,
+}
+
+impl Script {
+    /// Returns the whole text: the includes, then the script.
+    pub fn source(&'static self) -> &'static str {
+        whole(&self.source)
+    }
 }
 
 impl fmt::Debug for Script {

@@ -145,7 +145,7 @@ impl ScriptCall {
 
     /// Returns the command for a server that does not know the script yet.
     pub(super) fn by_text(&self) -> Cmd {
-        self.command("EVAL", self.script.source)
+        self.command("EVAL", self.script.source())
     }
 
     fn command(&self, verb: &str, script: &str) -> Cmd {

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn scripts_use_all_listed_refusals_and_no_other() {
         for script in scripts::ALL {
-            let header = script.source.rsplit("-- KEYS ").next().expect("a header");
+            let header = script.source().rsplit("-- KEYS ").next().expect("a header");
             for (at, _) in header.match_indices("return { '") {
                 let word = header[at + 10..].split('\'').next().expect("a word");
                 if word != "OK" {
@@ -69,7 +69,7 @@ mod tests {
         }
         for (_, word) in Refusal::ALL {
             let quoted = format!("{{ '{word}'");
-            assert!(scripts::ALL.iter().any(|script| script.source.contains(&quoted)), "{word}");
+            assert!(scripts::ALL.iter().any(|script| script.source().contains(&quoted)), "{word}");
         }
     }
 }

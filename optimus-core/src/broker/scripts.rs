@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 pub use super::script::Script;
+use super::script_text::{lua, script_text};
 
 /// Includes after `seldom` are inside one function of that name, which returns the functions that
 /// it names. A usual call does not create these functions. `laned` is such a function for calls
@@ -27,17 +28,17 @@ macro_rules! scripts {
             #[doc = concat!("`lua/", $name, ".lua`.")]
             pub static $id: Script = Script {
                 name: $name,
-                source: concat!(
-                    $(include_str!(concat!("../../lua/include/", $include, ".lua")),)*
+                source: script_text!(
+                    $(lua!("include/", $include),)*
                     $(
                         "local function rare()\n",
-                        $(include_str!(concat!("../../lua/include/", $shared, ".lua")),)*
+                        $(lua!("include/", $shared),)*
                         $(
                             "local function ", stringify!($part), "()\n",
-                            $(include_str!(concat!("../../lua/include/", $seldom, ".lua")),)*
+                            $(lua!("include/", $seldom),)*
                             $(
                                 "local function ", stringify!($nested), "()\n",
-                                $(include_str!(concat!("../../lua/include/", $inner, ".lua")),)*
+                                $(lua!("include/", $inner),)*
                                 "return ", $inner_given, "\nend\n",
                             )*
                             "return ", $part_given, "\nend\n",
@@ -46,13 +47,13 @@ macro_rules! scripts {
                     )?
                     $(
                         "local function ", stringify!($group), "()\n",
-                        $(include_str!(concat!("../../lua/include/", $rare, ".lua")),)*
+                        $(lua!("include/", $rare),)*
                         "return ", $given, "\nend\n",
                     )*
-                    include_str!(concat!("../../lua/", $name, ".lua")),
+                    lua!($name),
                 ),
                 keys: &[$($key),*],
-                sha: LazyLock::new(|| redis::Script::new($id.source).get_hash().to_owned()),
+                sha: LazyLock::new(|| redis::Script::new($id.source()).get_hash().to_owned()),
             };
         )*
 

@@ -29,24 +29,24 @@ fn a_call_passes_the_keys_that_its_script_names_in_that_order() {
                 other => other.trim_end_matches(':').to_owned(),
             })
             .collect();
-        assert_eq!(named_keys(script.source), expected, "{}", script.name);
+        assert_eq!(named_keys(script.source()), expected, "{}", script.name);
     }
 }
 
 #[test]
 fn a_call_of_one_task_has_the_constants_of_the_functions_that_it_does_not_call() {
     for (script, copies) in [(&SUBMIT, 2), (&COMPLETE, 3)] {
-        let same = script.source.matches("\nlocal SHORT, STEP = 16, 64\n").count();
+        let same = script.source().matches("\nlocal SHORT, STEP = 16, 64\n").count();
         assert_eq!(same, copies, "{}", script.name);
     }
     let digits = "\nlocal DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz'\n";
-    assert_eq!(COMPLETE.source.matches(digits).count(), 3);
+    assert_eq!(COMPLETE.source().matches(digits).count(), 3);
 }
 
 #[test]
 fn every_script_has_a_block_of_checks_and_a_block_of_writes() {
     for script in ALL {
-        let body = script.source.rsplit_once("-- Checks.").expect(script.name).1;
+        let body = script.source().rsplit_once("-- Checks.").expect(script.name).1;
         assert!(
             ["agenda", "count", "fingerprints", "history", "inspect", "list", "stats"]
                 .contains(&script.name)

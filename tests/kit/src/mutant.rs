@@ -9,7 +9,7 @@ const OURS: &str = "Ours: ";
 const KILLED_BY: &str = "Killed by: ";
 
 /// A deliberate bug: one patch file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mutant {
     /// The name of the patch file, without the extension. It shows what the mutant breaks.
     pub name: String,

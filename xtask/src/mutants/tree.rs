@@ -38,10 +38,13 @@ impl Tree {
         self.home.join("logs")
     }
 
-    /// Returns a cargo command that runs in the copy.
+    /// Returns a cargo command that runs in the copy. Its programs read the scripts when they
+    /// start, so a mutant of a script needs no build.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo(args);
         command.current_dir(self.folder()).env("CARGO_TARGET_DIR", self.home.join("build"));
+        let flags = env::var("RUSTFLAGS").unwrap_or_default();
+        command.env("RUSTFLAGS", format!("{flags} --cfg scripts_at_start"));
         command
     }
 
