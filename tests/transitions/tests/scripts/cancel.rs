@@ -2,12 +2,12 @@
 
 use optimus_core::{
     Due, Lease, TaskId, TaskState, WorkerId,
-    broker::{Asked, Cancelled, FailureOutcome},
+    broker::{Asked, Cancelled, FailureOutcome, Give},
 };
 use redis::cmd;
 
 use crate::{
-    acts::{Grants, done, failed, ms},
+    acts::{Grants, done, failed, given, ms},
     bench::{Bench, START},
     jobs::{job, jobs},
 };
@@ -53,6 +53,23 @@ async fn cancelling_twice_is_not_an_error(bench: Bench) {
     let before = bench.dump().await;
     assert_eq!(bench.at(9).cancel(&id).await.unwrap(), Cancelled::Done);
     bench.assert_unchanged(&before).await;
+}
+
+async fn a_tried_task_that_is_cancelled_and_requeued_twice_is_ready_once(bench: Bench) {
+    let id = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = &bench.claim(0, &worker, 1, 8).await.leases(&worker)[0];
+    assert!(bench.fail(0, &[failed(lease, FailureOutcome::Retry(ms(1)))]).await.is_empty());
+    let lease = &bench.claim(1, &worker, 2, 8).await.leases(&worker)[0];
+    assert!(bench.release(1, &[given(lease, Give::Head)]).await.is_empty());
+    for at in [2, 4] {
+        bench.at(at).cancel(&id).await.unwrap();
+        bench.at(at + 1).requeue(&id).await.unwrap();
+    }
+    let other = bench.add(6, job()).await;
+    assert_eq!(bench.claim(7, &worker, 3, 8).await.ids(), [id, other]);
+    assert_eq!(bench.field("meta", "tombstones").await.as_deref(), Some("0"));
+    bench.assert_sound().await;
 }
 
 async fn a_running_task_is_asked_to_stop_and_its_worker_woken(bench: Bench) {
@@ -168,6 +185,7 @@ async fn a_damaged_record_can_be_cancelled(bench: Bench) {
 on_both![
     a_task_that_waits_is_cancelled_at_once,
     cancelling_twice_is_not_an_error,
+    a_tried_task_that_is_cancelled_and_requeued_twice_is_ready_once,
     a_running_task_is_asked_to_stop_and_its_worker_woken,
     the_cancel_of_an_ended_task_is_refused_with_its_state,
     it_releases_the_biz_id_and_completes_waits,

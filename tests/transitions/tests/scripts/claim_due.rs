@@ -117,9 +117,13 @@ async fn a_task_that_comes_back_has_its_tries_on_every_path(bench: Bench) {
     assert!(bench.release(6, &[given(&leases[0], Give::Head)]).await.is_empty());
     let back = bench.claim(6, &worker, 3, 8).await;
     assert_eq!((back.ids(), back.grants[0].tries), (vec![leases[0].id.clone()], (1, 0, 0)));
+    // A claim of one task reads it by itself.
+    assert!(bench.release(6, &[given(&back.leases(&worker)[0], Give::Head)]).await.is_empty());
+    let back = bench.claim(6, &worker, 5, 1).await;
+    assert_eq!((back.ids(), back.grants[0].tries), (vec![leases[0].id.clone()], (1, 0, 0)));
     assert!(bench.fail(7, &[failed(&leases[1], FailureOutcome::Dead)]).await.is_empty());
     bench.at(8).requeue(&leases[1].id).await.unwrap();
-    let requeued = bench.claim(8, &worker, 4, 8).await;
+    let requeued = bench.claim(8, &worker, 6, 8).await;
     assert_eq!(requeued.ids(), [leases[1].id.clone()]);
     assert_eq!((requeued.grants[0].tries, requeued.grants[0].was_tried), ((0, 0, 0), true));
     for lease in [&back.leases(&worker)[0], &requeued.leases(&worker)[0], &leases[2]] {

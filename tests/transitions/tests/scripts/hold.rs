@@ -128,6 +128,22 @@ async fn the_posts_of_a_dead_member_are_taken_as_soon_as_its_lease_is_over(bench
     bench.assert_sound().await;
 }
 
+async fn a_member_leaves_free_posts_to_others_that_lack_them(bench: Bench) {
+    let mut all: [RosterMember; 3] = members(6);
+    beat(&bench, 0, 8, &mut all).await;
+    assert_eq!(loads(&all), [2, 2, 2]);
+    let [mut one, mut two, _] = all;
+    for at in [40_000, 45_000] {
+        bench.hold(at, &mut one).await;
+        bench.hold(at, &mut two).await;
+    }
+    bench.hold(50_000, &mut one).await;
+    assert_eq!(one.holds().len(), 3, "two posts of a dead member are free");
+    bench.hold(50_100, &mut two).await;
+    assert_eq!(two.holds().len(), 3);
+    bench.assert_sound().await;
+}
+
 async fn a_member_that_leaves_gives_all_back_and_counts_no_more(bench: Bench) {
     let mut both: [RosterMember; 2] = members(4);
     beat(&bench, 0, 4, &mut both).await;
@@ -165,6 +181,7 @@ on_both![
     a_post_is_held_until_its_holder_has_given_it_back,
     a_member_that_lacks_posts_asks_again_soon,
     the_posts_of_a_dead_member_are_taken_as_soon_as_its_lease_is_over,
+    a_member_leaves_free_posts_to_others_that_lack_them,
     a_member_that_leaves_gives_all_back_and_counts_no_more,
     a_roster_has_up_to_1024_posts,
 ];
