@@ -5,6 +5,7 @@ mod suite;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -17,7 +18,7 @@ use tree::Tree;
 
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
-    usage: "mutants [NAME…] [--part I/N]",
+    usage: "mutants [NAME…] [--scripts] [--part I/N]",
     about: "Plant known bugs of queues, one by one, and check that the tests find each bug.",
     run: |args| mutants(&args),
 };
@@ -68,14 +69,16 @@ fn by_program(mutants: &[Mutant]) -> Vec<Vec<String>> {
     programs.into_iter().map(args).collect()
 }
 
-/// Returns the mutants with these names, or all mutants if there are no names, and of these the
-/// part that `--part I/N` names.
+/// Returns the mutants with these names, or all mutants if there are no names; of these those that
+/// need no build, if `--scripts` asks for them; and of these the part that `--part I/N` names.
 fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
-    let (mut names, mut part) = (Vec::new(), (1, 1));
+    let (mut names, mut part, mut only_scripts) = (Vec::new(), (1, 1), false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--part" {
             part = read_part(args.next().map_or("", String::as_str))?;
+        } else if arg == "--scripts" {
+            only_scripts = true;
         } else {
             names.push(arg);
         }
@@ -86,8 +89,20 @@ fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
         found.with_context(|| format!("{FOLDER}/{name}.patch does not exist"))
     };
     let chosen: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
-    let chosen = if chosen.is_empty() { all } else { chosen };
+    let mut chosen = if chosen.is_empty() { all } else { chosen };
+    if only_scripts {
+        let patches: Vec<String> =
+            chosen.iter().map(|m| fs::read_to_string(&m.path)).collect::<Result<_, _>>()?;
+        let mut patches = patches.iter();
+        chosen.retain(|_| patches.next().is_some_and(|patch| is_of_scripts(patch)));
+    }
     Ok(part_of(chosen, part))
+}
+
+/// Returns whether a patch changes only scripts.
+fn is_of_scripts(patch: &str) -> bool {
+    let mut changed = patch.lines().filter_map(|line| line.strip_prefix("+++ b/"));
+    changed.all(|path| path.starts_with("lua/"))
 }
 
 /// Reads a part such as `2/4`: the second of four.
@@ -129,6 +144,13 @@ mod tests {
         let mutants = ["-p a --lib -- x", "-p b --test t -- y", "-p a --lib -- z w"].map(mutant);
         let args: Vec<String> = by_program(&mutants).iter().map(|args| args.join(" ")).collect();
         assert_eq!(args, ["-p a --lib -- x z w", "-p b --test t -- y"]);
+    }
+
+    #[test]
+    fn a_patch_of_scripts_changes_nothing_else() {
+        assert!(is_of_scripts("Why.\n--- a/lua/fail.lua\n+++ b/lua/fail.lua\n@@\n"));
+        let both = "+++ b/lua/fail.lua\n@@\n+++ b/optimus-core/src/broker/report.rs\n";
+        assert!(!is_of_scripts(both));
     }
 
     #[test]
