@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 4 * 1024 * 1024;
 const SMALL_MAX: usize = BYTES_MAX / ROWS_MAX;
 
 /// Up to so many rows that will be deleted are read again from MySQL, and then left out. To name
-/// them would make another statement of each read, which the database had to parse.
+/// them would make another statement of each read, which the database would have to parse.
 const READ_AGAIN_MAX: usize = 64;
 
 /// The columns of a row, and the number below which all transactions have ended.
@@ -65,11 +65,14 @@ impl<DB: OutboxDb> Stream<DB> {
         but: &[&str],
         without: &[i64],
     ) -> Result<Option<Vec<StoredRow>>, Error> {
+        let none: &[i64] = &[];
+        let (named, again) =
+            if without.len() > READ_AGAIN_MAX { (without, none) } else { (none, without) };
         let mut rows = Vec::new();
-        for mut row in self.read(small_rows(above, but, without), KINDS).await? {
+        for mut row in self.read(small_rows(above, but, named), KINDS).await? {
             let is_small = row.pop().is_some_and(|is_small| is_small.int() == 1);
             let row = stored_row(row);
-            if without.contains(&row.seq) {
+            if again.contains(&row.seq) {
                 continue;
             }
             if !is_small {
@@ -90,8 +93,7 @@ fn small_rows(above: i64, but: &[&str], without: &[i64]) -> Statement {
          FROM optimus_outbox WHERE seq > ? AND parked_ms IS NULL"
     );
     let select = Statement::new(select).with(above).none_of("queue", but);
-    let named = if without.len() > READ_AGAIN_MAX { without } else { &[] };
-    let select = Dialect::MySql.none_of(select, "seq", named);
+    let select = Dialect::MySql.none_of(select, "seq", without);
     select.add(&format!(" ORDER BY seq LIMIT {ROWS_MAX}"))
 }
 

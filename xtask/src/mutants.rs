@@ -58,14 +58,17 @@ fn mutants(args: &[String]) -> anyhow::Result<bool> {
 
 /// Returns the tests that kill these mutants: the arguments of one `cargo test` for each program.
 fn by_program(mutants: &[Mutant]) -> Vec<Vec<String>> {
-    let mut programs: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
+    let mut programs: BTreeMap<&[String], Vec<&[String]>> = BTreeMap::new();
     for mutant in mutants {
         let mut parts = mutant.killed_by.splitn(2, |arg| arg == "--");
         let tests = programs.entry(parts.next().unwrap_or_default()).or_default();
-        tests.extend(parts.next().unwrap_or_default().iter().cloned());
+        tests.push(parts.next().unwrap_or_default());
     }
-    let args =
-        |(program, tests): (&[String], Vec<String>)| [program, &["--".to_owned()], &tests].concat();
+    let args = |(program, tests): (&[String], Vec<&[String]>)| {
+        let needs_all = tests.iter().any(|names| names.is_empty());
+        let names = if needs_all { Vec::new() } else { tests.concat() };
+        [program, &["--".to_owned()], &names].concat()
+    };
     programs.into_iter().map(args).collect()
 }
 
@@ -91,10 +94,13 @@ fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
     let chosen: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
     let mut chosen = if chosen.is_empty() { all } else { chosen };
     if only_scripts {
-        let patches: Vec<String> =
-            chosen.iter().map(|m| fs::read_to_string(&m.path)).collect::<Result<_, _>>()?;
-        let mut patches = patches.iter();
-        chosen.retain(|_| patches.next().is_some_and(|patch| is_of_scripts(patch)));
+        let mut of_scripts = Vec::new();
+        for mutant in chosen {
+            if is_of_scripts(&fs::read_to_string(&mutant.path)?) {
+                of_scripts.push(mutant);
+            }
+        }
+        chosen = of_scripts;
     }
     Ok(part_of(chosen, part))
 }
@@ -141,9 +147,11 @@ mod tests {
             killed_by: killed_by.split(' ').map(str::to_owned).collect(),
             ..Mutant::default()
         };
-        let mutants = ["-p a --lib -- x", "-p b --test t -- y", "-p a --lib -- z w"].map(mutant);
-        let args: Vec<String> = by_program(&mutants).iter().map(|args| args.join(" ")).collect();
-        assert_eq!(args, ["-p a --lib -- x z w", "-p b --test t -- y"]);
+        let mutants =
+            ["-p a --lib -- x", "-p b --test t", "-p a --lib -- z w", "-p b --test t -- y"];
+        let args = by_program(&mutants.map(mutant));
+        let args: Vec<String> = args.iter().map(|args| args.join(" ")).collect();
+        assert_eq!(args, ["-p a --lib -- x z w", "-p b --test t --"], "one needs all of its tests");
     }
 
     #[test]

@@ -38,8 +38,8 @@ impl Tree {
         self.home.join("logs")
     }
 
-    /// Returns a cargo command that runs in the copy. Its programs read the scripts when they
-    /// start, so a mutant of a script needs no build.
+    /// Returns a cargo command that runs in the copy. Its programs read a script when they
+    /// first need it, so a mutant of a script needs no build.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo(args);
         command.current_dir(self.folder()).env("CARGO_TARGET_DIR", self.home.join("build"));

@@ -45,7 +45,8 @@ enum Cores {
 enum Other {
     /// A process with a relay: this test of this program.
     Relay(&'static str),
-    /// A client with a transaction that changes one row, each [`SPACING`].
+    /// A client with a transaction that changes one row, each [`SPACING`]. It has the cores of the
+    /// writers.
     Client,
 }
 
@@ -111,7 +112,6 @@ async fn compare<DB: TestDb>(other: Other, cores: Cores, pace: Duration) {
     pin(process::id(), "0,1");
     let cores = if matches!(cores, Cores::Apart) { "cores apart" } else { "cores shared" };
     let load = if pace.is_zero() { "without a pause" } else { "1,000 a second" };
-    let other = if matches!(other, Other::Client) { "another client" } else { "a relay" };
     report(&format!("{}, {cores}, {load}", DB::NAME), other, alone, beside);
 }
 
@@ -163,7 +163,7 @@ async fn write<DB: TestDb>(setup: &Setup<DB>, pace: Duration) -> Vec<Duration> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
-fn report(name: &str, other: &str, mut alone: Measured, mut beside: Measured) {
+fn report(name: &str, other: Other, mut alone: Measured, mut beside: Measured) {
     alone.took.sort();
     beside.took.sort();
     let counts = [&alone, &beside].map(|it| it.took.len() as f64);
@@ -171,6 +171,8 @@ fn report(name: &str, other: &str, mut alone: Measured, mut beside: Measured) {
     let means = [mean(&alone) / counts[0], mean(&beside) / counts[1]];
     let at = |it: &Measured, percent: usize| it.took[it.took.len() * percent / 100].as_secs_f64();
     let ratio = |percent: usize| at(&beside, percent) / at(&alone, percent);
+    let is_relay = matches!(other, Other::Relay(_));
+    let other = if is_relay { "a relay" } else { "another client" };
     println!(
         "{name}: {} transactions alone, mean {:.0} µs, p50 {:.0}, p99 {:.0}; beside {other} {}, of \
          the mean {:.3}, of p50 {:.3}, of p99 {:.3}",
@@ -183,7 +185,7 @@ fn report(name: &str, other: &str, mut alone: Measured, mut beside: Measured) {
         ratio(50),
         ratio(99),
     );
-    if beside.spent.relay.is_zero() {
+    if !is_relay {
         return;
     }
     let each = |time: Duration, of: f64| time.as_secs_f64() * 1e6 / of;
