@@ -1,11 +1,12 @@
 //! `cargo xtask mutants`: plants each deliberate bug of `tests/mutants/` in a copy of the
 //! repository, and checks that tests fail because of it.
 
+mod planted;
 mod suite;
+mod switch;
 mod tree;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -18,7 +19,7 @@ use tree::Tree;
 
 pub(crate) const COMMAND: Command = Command {
     name: "mutants",
-    usage: "mutants [NAME…] [--scripts] [--part I/N]",
+    usage: "mutants [NAME…] [--part I/N]",
     about: "Plant known bugs of queues, one by one, and check that the tests find each bug.",
     run: |args| mutants(&args),
 };
@@ -27,14 +28,15 @@ pub(crate) const COMMAND: Command = Command {
 const FOLDER: &str = "tests/mutants";
 
 fn mutants(args: &[String]) -> anyhow::Result<bool> {
-    let mutants = chosen(args)?;
+    let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
+    let mutants = chosen(&all, args)?;
     let redis_server = redis::find_or_install()?;
-    let tree = Tree::make()?;
+    let tree = Tree::make(&all)?;
 
     // A test that fails without a mutant would seem to kill every mutant.
     println!("==> the tests that kill mutants, on the repository without a mutant");
     for args in by_program(&mutants) {
-        let suite = Suite { args: &args, tree: &tree, redis_server: &redis_server };
+        let suite = Suite { args: &args, tree: &tree, redis_server: &redis_server, bug: "" };
         let outcome = suite.run("unmutated")?;
         ensure!(matches!(outcome, Outcome::Green), "{}: {outcome}", args.join(" "));
     }
@@ -43,9 +45,12 @@ fn mutants(args: &[String]) -> anyhow::Result<bool> {
     let mut killed = 0;
     for mutant in &mutants {
         let begun = Instant::now();
-        tree.apply(mutant)?;
-        let suite = Suite { args: &mutant.killed_by, tree: &tree, redis_server: &redis_server };
-        let outcome = suite.run(&mutant.name);
+        let (args, bug) = (&mutant.killed_by, mutant.name.as_str());
+        let suite = Suite { args, tree: &tree, redis_server: &redis_server, bug };
+        if mutant.is_of_scripts() {
+            tree.apply(mutant)?;
+        }
+        let outcome = suite.run(bug);
         tree.restore()?;
         let outcome = outcome?;
         killed += usize::from(outcome.is_kill());
@@ -72,43 +77,24 @@ fn by_program(mutants: &[Mutant]) -> Vec<Vec<String>> {
     programs.into_iter().map(args).collect()
 }
 
-/// Returns the mutants with these names, or all mutants if there are no names; of these those that
-/// need no build, if `--scripts` asks for them; and of these the part that `--part I/N` names.
-fn chosen(args: &[String]) -> anyhow::Result<Vec<Mutant>> {
-    let (mut names, mut part, mut only_scripts) = (Vec::new(), (1, 1), false);
+/// Returns the mutants with these names, or all mutants if there are no names; of these the part
+/// that `--part I/N` names.
+fn chosen(all: &[Mutant], args: &[String]) -> anyhow::Result<Vec<Mutant>> {
+    let (mut names, mut part) = (Vec::new(), (1, 1));
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--part" {
             part = read_part(args.next().map_or("", String::as_str))?;
-        } else if arg == "--scripts" {
-            only_scripts = true;
         } else {
             names.push(arg);
         }
     }
-    let all = Mutant::all(&root().join(FOLDER)).map_err(|problem| anyhow!(problem))?;
     let find = |name: &String| {
         let found = all.iter().find(|mutant| mutant.name == *name).cloned();
         found.with_context(|| format!("{FOLDER}/{name}.patch does not exist"))
     };
     let chosen: Vec<Mutant> = names.into_iter().map(find).collect::<Result<_, _>>()?;
-    let mut chosen = if chosen.is_empty() { all } else { chosen };
-    if only_scripts {
-        let mut of_scripts = Vec::new();
-        for mutant in chosen {
-            if is_of_scripts(&fs::read_to_string(&mutant.path)?) {
-                of_scripts.push(mutant);
-            }
-        }
-        chosen = of_scripts;
-    }
-    Ok(part_of(chosen, part))
-}
-
-/// Returns whether a patch changes only scripts.
-fn is_of_scripts(patch: &str) -> bool {
-    let mut changed = patch.lines().filter_map(|line| line.strip_prefix("+++ b/"));
-    changed.all(|path| path.starts_with("lua/"))
+    Ok(part_of(if chosen.is_empty() { all.to_vec() } else { chosen }, part))
 }
 
 /// Reads a part such as `2/4`: the second of four.
@@ -152,13 +138,6 @@ mod tests {
         let args = by_program(&mutants.map(mutant));
         let args: Vec<String> = args.iter().map(|args| args.join(" ")).collect();
         assert_eq!(args, ["-p a --lib -- x z w", "-p b --test t --"], "one needs all of its tests");
-    }
-
-    #[test]
-    fn a_patch_of_scripts_changes_nothing_else() {
-        assert!(is_of_scripts("Why.\n--- a/lua/fail.lua\n+++ b/lua/fail.lua\n@@\n"));
-        let both = "+++ b/lua/fail.lua\n@@\n+++ b/optimus-core/src/broker/report.rs\n";
-        assert!(!is_of_scripts(both));
     }
 
     #[test]

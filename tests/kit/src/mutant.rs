@@ -22,9 +22,16 @@ pub struct Mutant {
     pub had_by: String,
     /// The arguments of `cargo test` for the tests that must fail.
     pub killed_by: Vec<String>,
+    /// The files that it changes, relative to the root.
+    pub changes: Vec<PathBuf>,
 }
 
 impl Mutant {
+    /// Returns whether it changes only scripts.
+    pub fn is_of_scripts(&self) -> bool {
+        self.changes.iter().all(|path| path.starts_with("lua"))
+    }
+
     /// Reads all mutants of a folder, sorted by name.
     ///
     /// # Errors
@@ -70,7 +77,9 @@ impl Mutant {
         if head.next() != Some("") {
             return Err(missing("empty line at its end"));
         }
+        let changes = head.filter_map(|line| line.strip_prefix("+++ b/")).map(PathBuf::from);
         Ok(Self {
+            changes: changes.collect(),
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             breaks: breaks.to_owned(),
             had_by: had_by.to_owned(),

@@ -85,6 +85,20 @@ impl FaultPlan for Once {
     }
 }
 
+/// A plan in which each exchange that begins with one of these scripts arrives twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Twice(pub &'static [&'static str]);
+
+impl FaultPlan for Twice {
+    fn fault(&mut self, exchange: &Exchange) -> Option<Fault> {
+        self.0.contains(&exchange.verb).then_some(Fault::Doubled)
+    }
+
+    fn latency(&mut self) -> Option<Latency> {
+        SHORT
+    }
+}
+
 /// A plan in which no heartbeat arrives, but all other exchanges do.
 #[derive(Clone, Copy, Debug)]
 pub struct NoHeartbeats;

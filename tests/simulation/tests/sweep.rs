@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use optimus_simulation::{
     run::Voice,
     script_coverage::Site,
-    sweep::{FAULTS, Scene, fail_each_call, rehearse, run_with},
+    sweep::{FAULTS, Scene, fail_each_call, rehearse, run_twice, run_with},
 };
 
 /// Returns the step: one in this many combinations runs. The step is coprime to the number of
@@ -36,6 +36,14 @@ fn sweep(scene: Scene) {
     }
     println!("{scene:?}: {} exchanges, {ran} steps", rehearsal.exchanges);
     assert_eq!(wrong, [""; 0]);
+}
+
+/// The second call finds the tasks as the first one has left them.
+#[test]
+fn a_change_of_an_operation_that_arrives_twice_counts_once() {
+    for script in [&["requeue"], &["cancel"], &["delete"]] {
+        assert_eq!(run_twice(Scene::Operations, script).outcome.wrong, [""; 0], "{script:?}");
+    }
 }
 
 macro_rules! scenes {

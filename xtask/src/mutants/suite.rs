@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use optimus_testkit::{ChildGuard, REDIS_SERVER_VAR, RedisServer, SHARED_REDIS_VAR};
 
+use super::switch::PLANTED;
 use super::tree::Tree;
 use crate::tally::Tally;
 
@@ -25,6 +26,8 @@ pub(crate) struct Suite<'a> {
     pub(crate) args: &'a [String],
     pub(crate) tree: &'a Tree,
     pub(crate) redis_server: &'a Path,
+    /// The bug of Rust code that is planted.
+    pub(crate) bug: &'a str,
 }
 
 /// How a run of tests ended.
@@ -47,13 +50,14 @@ impl Suite<'_> {
         let mut cargo = self.tree.cargo(&["test", "--no-run", "--color=never"]);
         let built = cargo.args(of_cargo).output().context("cargo could not be started")?;
         let said = String::from_utf8_lossy(&built.stderr).into_owned();
+        let path = self.tree.logs().join(log).with_extension("log");
         if !built.status.success() {
+            fs::write(&path, &said)?;
             let error = said.lines().find(|line| line.starts_with("error"));
             return Ok(Outcome::NotBuilt(error.unwrap_or("cargo printed no error").to_owned()));
         }
         let (mut failed, mut tally) = (Vec::new(), Tally::default());
         for program in programs(&said) {
-            let path = self.tree.logs().join(log).with_extension("log");
             let in_time = self.run_program(&self.tree.folder().join(program), of_tests, &path)?;
             let printed = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
             if printed.contains(BROKEN_SCRIPT) {
@@ -80,6 +84,7 @@ impl Suite<'_> {
         command.args(args).current_dir(self.tree.folder()).stdout(output.try_clone()?);
         command.stderr(Stdio::from(output));
         command.env(REDIS_SERVER_VAR, self.redis_server).env(SHARED_REDIS_VAR, server.url());
+        command.env(PLANTED, self.bug);
         let mut tests = ChildGuard::spawn(&mut command)?;
         let deadline = Instant::now() + ENDS_WITHIN;
         while tests.try_wait()?.is_none() {

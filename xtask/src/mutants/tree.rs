@@ -1,6 +1,6 @@
 //! A copy of the repository in which bugs are planted: [`Tree`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
@@ -11,19 +11,24 @@ use std::{env, fs, io};
 use anyhow::{Context as _, ensure};
 use optimus_testkit::Mutant;
 
-use crate::cargo::{cargo, root, run};
+use super::planted::{apply, planted, write};
+use crate::cargo::{cargo, root};
 
 /// A copy of the files that git knows. Its place is fixed, so that a build compiles only what the
 /// mutant changes.
 pub(crate) struct Tree {
     home: PathBuf,
+    /// The files that differ from the repository.
+    planted: BTreeMap<PathBuf, String>,
 }
 
 impl Tree {
-    /// Copies the current working tree.
-    pub(crate) fn make() -> anyhow::Result<Self> {
+    /// Copies the current working tree, with all mutants of Rust code in it.
+    pub(crate) fn make(mutants: &[Mutant]) -> anyhow::Result<Self> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        let tree = Self { home: root().join(target).join("mutants") };
+        let home = root().join(target).join("mutants");
+        let planted = planted(mutants, &home.join("patched"))?;
+        let tree = Self { home, planted };
         fs::create_dir_all(tree.folder())?;
         fs::create_dir_all(tree.logs())?;
         tree.restore()?;
@@ -39,31 +44,29 @@ impl Tree {
     }
 
     /// Returns a cargo command that runs in the copy. Its programs read a script when they
-    /// first need it, so a mutant of a script needs no build.
+    /// first need it, so a mutant of a script needs no build, either.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo(args);
         command.current_dir(self.folder()).env("CARGO_TARGET_DIR", self.home.join("build"));
         let flags = env::var("RUSTFLAGS").unwrap_or_default();
-        command.env("RUSTFLAGS", format!("{flags} --cfg scripts_at_start"));
+        command.env("RUSTFLAGS", format!("{flags} --cfg scripts_from_files"));
         command
     }
 
+    /// Plants a bug of scripts.
     pub(crate) fn apply(&self, mutant: &Mutant) -> anyhow::Result<()> {
-        let mut git = Command::new("git");
-        git.args(["apply", "--whitespace=nowarn"]).arg(&mutant.path).current_dir(self.folder());
-        // Otherwise git treats the copy as a folder of the repository, and changes nothing.
-        git.env_remove("GIT_DIR").env("GIT_CEILING_DIRECTORIES", &self.home);
-        run(&mut git).with_context(|| format!("{} no longer applies", mutant.path.display()))
+        apply(mutant, &self.folder())
     }
 
-    /// Gives each file the content that it has in the repository. A file that is already equal is
-    /// not written.
+    /// Gives each file the content that it has without a bug of scripts. A file that is already
+    /// equal is not written.
     pub(crate) fn restore(&self) -> anyhow::Result<()> {
         let tracked = tracked()?;
         for path in &tracked {
             let (from, to) = (root().join(path), self.folder().join(path));
-            mirror(&from, &to)
-                .with_context(|| format!("{} could not be copied", from.display()))?;
+            let planted = self.planted.get(path);
+            let copied = planted.map_or_else(|| mirror(&from, &to), |text| write(text, &to));
+            copied.with_context(|| format!("{} could not be copied", from.display()))?;
         }
         let tracked: HashSet<PathBuf> = tracked.into_iter().collect();
         remove_others(&self.folder(), Path::new(""), &tracked)?;

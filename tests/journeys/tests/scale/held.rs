@@ -93,8 +93,8 @@ async fn none_is_taken_back_nor_starts_twice(held: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_thousand_held_tasks_are_not_taken_back_and_none_starts_twice() {
-    none_is_taken_back_nor_starts_twice(20_000).await;
+async fn fifty_thousand_held_tasks_are_not_taken_back_and_none_starts_twice() {
+    none_is_taken_back_nor_starts_twice(50_000).await;
 }
 
 mod long {

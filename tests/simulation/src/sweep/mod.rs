@@ -35,7 +35,7 @@ pub(crate) use self::limits::release_all;
 pub use self::scene::Scene;
 use crate::drain_and_check::{check_run, dismiss, drain};
 use crate::exchange_fault::{Fault, Silence};
-use crate::fault_plan::{FaultPlan, Once};
+use crate::fault_plan::{FaultPlan, Once, Twice};
 use crate::load::Load;
 use crate::nemesis::{Nemesis, Plan};
 use crate::run::{Outcome, Voice};
@@ -84,6 +84,11 @@ pub fn rehearse(scene: Scene) -> Performance {
         performance.outcome.wrong.push(format!("{submitted} tasks ran {executions} times"));
     }
     performance
+}
+
+/// Runs a scene in which each exchange that begins with one of these scripts arrives twice.
+pub fn run_twice(scene: Scene, scripts: &'static [&'static str]) -> Performance {
+    run_scene(scene, Twice(scripts), Voice::Quiet)
 }
 
 /// Runs a scene with that fault at the exchange with this number.

@@ -10,10 +10,10 @@ use redis::{Cmd, cmd};
 use crate::{
     bench::Bench,
     dump::{Content, Dump},
-    situations::SITUATIONS,
+    situations::{SITUATIONS, text_of},
     world::World,
     world_dispenser,
-    wrong_type::{TEXTS, in_world, named_keys},
+    wrong_type::{in_world, named_keys},
 };
 
 /// A server that has the slot of the bench's queue, and one to which that slot can migrate.
@@ -114,12 +114,11 @@ fn stores(
     before: &Dump,
     after: &Dump,
 ) -> Vec<Dump> {
-    let text = TEXTS.iter().find(|(name, _)| *name == script).expect(script).1;
     let mut full = before.clone();
     for (name, content) in after {
         full.entry(name.clone()).or_insert_with(|| content.clone());
     }
-    for name in named_keys(text).iter().map(|name| in_world(name, situation)) {
+    for name in named_keys(&text_of(script)).iter().map(|name| in_world(name, situation)) {
         full.entry(name.clone()).or_insert_with(|| filler(&name));
     }
     let of_tasks = world.names().flat_map(|name| {

@@ -9,11 +9,8 @@ use crate::{
     acts::Grants,
     bench::{Bench, START},
     jobs::{job_of, ready},
+    situations::text_of,
 };
-
-/// The text of a submit, to send bytes that no JSON encoder writes. A plain submit of one task
-/// needs no includes.
-const SUBMIT: &str = include_str!("../../../../lua/submit.lua");
 
 /// The keys of a plain submit, in the order of its naming block.
 const SUBMIT_KEYS: [&str; 4] = ["tasks", "ready", "wake", "ledger:c1"];
@@ -63,11 +60,12 @@ async fn deep_json_comes_back_unchanged(bench: Bench) {
     assert_eq!(raw_submit(&bench, &deeper).await.payload, deeper);
 }
 
+/// Submits bytes that no JSON encoder writes. A plain submit of one task needs no includes.
 async fn raw_submit(bench: &Bench, payload: &[u8]) -> TaskRecord {
     bench.restore(&crate::dump::Dump::new()).await;
     let id = TaskId::new(bench.queue.clone());
     let mut call = cmd("EVAL");
-    call.arg(SUBMIT).arg(SUBMIT_KEYS.len());
+    call.arg(text_of("submit")).arg(SUBMIT_KEYS.len());
     for name in SUBMIT_KEYS {
         call.arg(bench.key(name));
     }

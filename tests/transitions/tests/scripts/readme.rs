@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use optimus_core::broker::Refusal;
 
-use crate::wrong_type::{TEXTS, named_keys};
+use crate::{
+    situations::{SITUATIONS, text_of},
+    wrong_type::named_keys,
+};
 
 const PAGE: &str = include_str!("../../../../lua/README.md");
 
@@ -25,9 +28,10 @@ fn refusals(text: &str) -> BTreeSet<&str> {
 fn each_script_has_its_row_with_its_refusals() {
     let rows = rows("| script | from → to | arguments | reply after `OK` | refuses |");
     let names: Vec<String> = rows.iter().map(|row| row[0].replace('`', "")).collect();
-    assert_eq!(names, TEXTS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-    for (row, (name, text)) in rows.iter().zip(TEXTS) {
+    assert_eq!(names, SITUATIONS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for (row, (name, _)) in rows.iter().zip(SITUATIONS) {
         assert_eq!(row.len(), 5, "{name}");
+        let text = text_of(name);
         let header = text.split("\n\n").next().expect("a header");
         let refused = header.split("REFUSE").nth(1).unwrap_or_default();
         assert_eq!(refusals(row[4]), refusals(refused), "{name}");
@@ -37,11 +41,11 @@ fn each_script_has_its_row_with_its_refusals() {
 #[test]
 fn each_script_has_its_keys_in_their_order() {
     let rows = rows("| script | keys |");
-    assert_eq!(rows.len(), TEXTS.len());
-    for (row, (name, text)) in rows.iter().zip(TEXTS) {
+    assert_eq!(rows.len(), SITUATIONS.len());
+    for (row, (name, _)) in rows.iter().zip(SITUATIONS) {
         assert_eq!(row[0], format!("`{name}`"));
         let keys = row[1].split(", then").next().unwrap_or_default();
-        let expected: Vec<String> = named_keys(text)
+        let expected: Vec<String> = named_keys(&text_of(name))
             .iter()
             .map(|key| match key.as_str() {
                 "worker_info" => "worker:".into(),

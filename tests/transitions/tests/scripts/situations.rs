@@ -1,4 +1,25 @@
-//! The situations in which tests call each script.
+//! The situations in which tests call each script, and its text.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+/// Returns the text of a script. The test reads it when it runs, so that another text needs no
+/// build.
+pub(crate) fn text_of(script: &str) -> String {
+    let path = folder().join(script).with_extension("lua");
+    fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// Returns the names of all scripts that there are.
+pub(crate) fn all_names() -> BTreeSet<String> {
+    let files = fs::read_dir(folder()).expect("the folder of the scripts");
+    let paths = files.map(|file| file.expect("a readable folder").path());
+    let scripts = paths.filter(|path| path.extension().is_some_and(|it| it == "lua"));
+    scripts.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../lua")
+}
 
 /// Each script with the situations in which tests call it.
 pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[

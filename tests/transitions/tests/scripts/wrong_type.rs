@@ -8,76 +8,9 @@ use optimus_core::broker::BrokerError;
 use crate::{
     bench::Bench,
     dump::{Content, Dump},
-    situations::SITUATIONS,
+    situations::{SITUATIONS, all_names, text_of},
     world::World,
 };
-
-/// The text of each script.
-pub(crate) const TEXTS: &[(&str, &str)] = &[
-    ("submit", include_str!("../../../../lua/submit.lua")),
-    ("claim", include_str!("../../../../lua/claim.lua")),
-    ("collect", include_str!("../../../../lua/collect.lua")),
-    ("complete", include_str!("../../../../lua/complete.lua")),
-    ("fail", include_str!("../../../../lua/fail.lua")),
-    ("release", include_str!("../../../../lua/release.lua")),
-    ("register", include_str!("../../../../lua/register.lua")),
-    ("renew", include_str!("../../../../lua/renew.lua")),
-    ("reap", include_str!("../../../../lua/reap.lua")),
-    ("leave", include_str!("../../../../lua/leave.lua")),
-    ("cancel", include_str!("../../../../lua/cancel.lua")),
-    ("requeue", include_str!("../../../../lua/requeue.lua")),
-    ("run_now", include_str!("../../../../lua/run_now.lua")),
-    ("delete", include_str!("../../../../lua/delete.lua")),
-    ("enroll", include_str!("../../../../lua/enroll.lua")),
-    ("disband", include_str!("../../../../lua/disband.lua")),
-    ("pause", include_str!("../../../../lua/pause.lua")),
-    ("limit", include_str!("../../../../lua/limit.lua")),
-    ("resize", include_str!("../../../../lua/resize.lua")),
-    ("acquire", include_str!("../../../../lua/acquire.lua")),
-    ("repay", include_str!("../../../../lua/repay.lua")),
-    ("interrupt", include_str!("../../../../lua/interrupt.lua")),
-    ("purge", include_str!("../../../../lua/purge.lua")),
-    ("retire", include_str!("../../../../lua/retire.lua")),
-    ("await", include_str!("../../../../lua/await.lua")),
-    ("list", include_str!("../../../../lua/list.lua")),
-    ("inspect", include_str!("../../../../lua/inspect.lua")),
-    ("count", include_str!("../../../../lua/count.lua")),
-    ("tally", include_str!("../../../../lua/tally.lua")),
-    ("stats", include_str!("../../../../lua/stats.lua")),
-    ("fingerprints", include_str!("../../../../lua/fingerprints.lua")),
-    ("retain", include_str!("../../../../lua/retain.lua")),
-    ("history", include_str!("../../../../lua/history.lua")),
-    ("annotate", include_str!("../../../../lua/annotate.lua")),
-    ("attend", include_str!("../../../../lua/attend.lua")),
-    ("wish", include_str!("../../../../lua/wish.lua")),
-    ("operation_add", include_str!("../../../../lua/operation_add.lua")),
-    ("operation_carry", include_str!("../../../../lua/operation_carry.lua")),
-    ("operation_decide", include_str!("../../../../lua/operation_decide.lua")),
-    ("operation_adopt", include_str!("../../../../lua/operation_adopt.lua")),
-    ("audit", include_str!("../../../../lua/audit.lua")),
-    ("hold", include_str!("../../../../lua/hold.lua")),
-    ("yield", include_str!("../../../../lua/yield.lua")),
-    ("recount", include_str!("../../../../lua/recount.lua")),
-    ("suspend", include_str!("../../../../lua/suspend.lua")),
-    ("checkpoint", include_str!("../../../../lua/checkpoint.lua")),
-    ("demote", include_str!("../../../../lua/demote.lua")),
-    ("survey", include_str!("../../../../lua/survey.lua")),
-    ("rescan", include_str!("../../../../lua/rescan.lua")),
-    ("apply", include_str!("../../../../lua/apply.lua")),
-    ("relay", include_str!("../../../../lua/relay.lua")),
-    ("reask", include_str!("../../../../lua/reask.lua")),
-    ("schedule", include_str!("../../../../lua/schedule.lua")),
-    ("reschedule", include_str!("../../../../lua/reschedule.lua")),
-    ("agenda", include_str!("../../../../lua/agenda.lua")),
-    ("tick", include_str!("../../../../lua/tick.lua")),
-    ("dispenser_add", include_str!("../../../../lua/dispenser_add.lua")),
-    ("dispenser_assign", include_str!("../../../../lua/dispenser_assign.lua")),
-    ("dispenser_check", include_str!("../../../../lua/dispenser_check.lua")),
-    ("dispenser_done", include_str!("../../../../lua/dispenser_done.lua")),
-    ("dispenser_return", include_str!("../../../../lua/dispenser_return.lua")),
-    ("dispenser_rebuild", include_str!("../../../../lua/dispenser_rebuild.lua")),
-    ("dispenser_peek", include_str!("../../../../lua/dispenser_peek.lua")),
-];
 
 /// Keys that a script only names for their prefix, and never reads or writes.
 const PREFIX_ONLY: &[(&str, &str)] = &[
@@ -136,8 +69,7 @@ pub(crate) fn in_world(name: &str, situation: &str) -> String {
 /// at least one situation.
 async fn a_wrong_type_changes_nothing(bench: &Bench, script: &str) {
     let (_, situations) = SITUATIONS.iter().find(|(name, _)| *name == script).expect(script);
-    let text = TEXTS.iter().find(|(name, _)| *name == script).expect(script).1;
-    let named = named_keys(text);
+    let named = named_keys(&text_of(script));
     let mut noticed = BTreeSet::new();
     for situation in *situations {
         bench.restore(&Dump::new()).await;
@@ -210,9 +142,10 @@ macro_rules! each_script {
         #[test]
         fn every_script_is_tried() {
             let tried = [$($script),+];
-            let texts: Vec<&str> = TEXTS.iter().map(|(name, _)| *name).collect();
             let situations: Vec<&str> = SITUATIONS.iter().map(|(name, _)| *name).collect();
-            assert_eq!((texts, situations), (tried.to_vec(), tried.to_vec()));
+            assert_eq!(situations, tried);
+            let tried: BTreeSet<String> = tried.into_iter().map(str::to_owned).collect();
+            assert_eq!(tried, all_names());
         }
     };
 }
