@@ -110,10 +110,10 @@ impl Distribution {
 
     /// Adds the durations of another distribution.
     pub fn add(&mut self, other: &Self) {
-        if other.count() == 0 {
+        if other.buckets.is_empty() {
             return;
         }
-        if self.count() == 0 {
+        if self.buckets.is_empty() {
             self.is_coarse = other.is_coarse;
         }
         if other.is_coarse && !self.is_coarse {
@@ -179,7 +179,7 @@ impl Distribution {
         let Some((first, counts)) = text.split_once(':') else { return };
         let Ok(first) = first.parse::<usize>() else { return };
         let is_coarse = matches!(scale, Scale::Coarse);
-        if self.count() == 0 {
+        if self.buckets.is_empty() {
             self.is_coarse = is_coarse;
         }
         if is_coarse && !self.is_coarse {

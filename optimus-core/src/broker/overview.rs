@@ -50,8 +50,9 @@ pub struct QueueSeen {
 impl Broker {
     /// Reads these queues: one command for `meta`, one for each other key that the queue has, two
     /// for its ready list, and one that asks for all other keys; then one for each worker of a
-    /// queue. Of a queue that is not among `known`, all keys are asked for first. A queue that
-    /// Redis can't read, because a key has another type, has that error, and the others are read.
+    /// queue. Of a queue that is not among `known`, the keys that it may have are asked for first.
+    /// A queue that Redis can't read, because a key has another type, has that error, and the
+    /// others are read.
     ///
     /// # Errors
     /// Those that are about all queues, such as an outage.
@@ -100,9 +101,10 @@ impl Broker {
         }
         let mut answers = self.read(commands).await.into_iter();
         let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
-        for place in &mut reads {
+        for (queue, place) in queues.iter().zip(&mut reads) {
             let Ok(read) = place else { continue };
-            if let Err(problem) = of_one_queue(read.take_first(&mut answers))? {
+            let taken = read.take_first(known.of(queue), &mut answers);
+            if let Err(problem) = of_one_queue(taken)? {
                 *place = Err(problem);
             }
         }

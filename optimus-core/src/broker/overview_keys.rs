@@ -1,7 +1,8 @@
 //! Which keys of a queue a read of many queues asks for: [`KnownKeys`], [`KeyReads`].
 //!
 //! Most queues have few of the keys that a queue may have: no priorities, no schedules, nothing
-//! that is dead. One `EXISTS` for all of these costs Redis less than a command for each.
+//! that is dead. `meta` shows of most keys that they are absent. One `EXISTS` for the others costs
+//! Redis less than a command for each.
 
 use std::{collections::HashMap, vec};
 
@@ -15,7 +16,7 @@ use super::{
 use crate::id::QueueName;
 
 /// The fields of `meta` that are read, in the order of [`Look`](super::overview_look::Look).
-const NOTED: [&str; 13] = [
+const NOTED: [&str; 15] = [
     "tombstones",
     "blocked",
     "dead_bytes",
@@ -29,37 +30,74 @@ const NOTED: [&str; 13] = [
     "cancels",
     "due",
     "limited",
+    "needs",
+    "watched_at",
 ];
-/// The number of keys besides `meta`.
-const KEYS: usize = 13;
-/// A key, and the commands that read it: what comes before the key, and what after.
-type KeyRead = (&'static str, &'static [(&'static str, &'static [&'static str])]);
+/// The number of keys besides `meta` and `hours`.
+const KEYS: usize = 12;
+/// A key, the commands that read it, and the field of `meta` without which there is no such key.
+/// Of a command, the first text comes before the key, and the others after it.
+struct KeyRead {
+    name: &'static str,
+    commands: &'static [(&'static str, &'static [&'static str])],
+    sign: Option<&'static str>,
+}
+
 /// The keys, which [`Look`](super::overview_look::Look) takes by their names. They are read by
-/// plain commands: a script that calls them costs Redis half as much again.
-const READS: [KeyRead; KEYS] = [
-    ("ready", &[("LLEN", &[]), ("LRANGE", &["0", "0"])]),
-    ("priority", &[("ZCARD", &[])]),
-    ("delayed", &[("ZCARD", &[])]),
-    ("unmet", &[("HLEN", &[])]),
-    ("retry", &[("ZCARD", &[])]),
-    ("dead", &[("ZCARD", &[])]),
-    ("cancelled", &[("ZCARD", &[])]),
-    ("success", &[("LLEN", &[])]),
-    ("tally", &[("HMGET", &["minute", "hour"])]),
-    ("hours", &[("LRANGE", &["-1", "-1"])]),
-    ("workers", &[("ZRANGE", &["0", "-1"])]),
-    ("schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])]),
-    ("code_schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])]),
+/// plain commands: a script that calls them costs Redis half as much again. The signs are those of
+/// the scripts: `due` is absent if nothing is due, tasks that wait for others raise `needs`, and a
+/// worker that joins writes `watched_at`.
+static READS: [KeyRead; KEYS] = [
+    key("ready", &[("LLEN", &[]), ("LINDEX", &["0"])], None),
+    key("priority", &[("ZCARD", &[])], None),
+    key("delayed", &[("ZCARD", &[])], Some("due")),
+    key("unmet", &[("HLEN", &[])], Some("needs")),
+    key("retry", &[("ZCARD", &[])], Some("due")),
+    key("dead", &[("ZCARD", &[])], Some("dead_bytes")),
+    key("cancelled", &[("ZCARD", &[])], Some("cancelled_bytes")),
+    key("success", &[("LLEN", &[])], Some("watched_at")),
+    key("tally", &[("HMGET", &["minute", "hour"])], Some("watched_at")),
+    key("workers", &[("ZRANGE", &["0", "-1"])], Some("watched_at")),
+    key("schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], None),
+    key("code_schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], None),
 ];
+const TALLY: &str = "tally";
+const HOURS: &str = "hours";
+/// For so many reads a key without its sign is not asked for. Another program may have written one.
+const TRUSTED: u8 = 60;
 /// For so many reads after the last one that has found a key, the key is read at once. A list that
 /// is empty now and then would otherwise cost more.
 const KEPT: u8 = 12;
 
-/// For how many reads more each key of a queue is read at once.
-type Kept = [u8; KEYS];
+const fn key(
+    name: &'static str,
+    commands: &'static [(&'static str, &'static [&'static str])],
+    sign: Option<&'static str>,
+) -> KeyRead {
+    KeyRead { name, commands, sign }
+}
+
+/// What the reads before have found of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// For how many reads more a key without its sign is not asked for.
+    trusted: u8,
+    keys: [KeptKey; KEYS],
+    /// The finished hour before the open hour of this number. The call that begins an hour is the
+    /// one that finishes a row.
+    hour: Option<(Vec<u8>, Value)>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct KeptKey {
+    /// For how many reads more the key is read at once.
+    reads: u8,
+    /// Whether the field that is the sign of the key was there.
+    has_sign: bool,
+}
 
 /// The keys that queues had at the reads before, so that the next read asks for fewer. What they
-/// hold is read again each time.
+/// hold is read again each time, but for finished hours, which do not change.
 #[derive(Debug, Default)]
 pub struct KnownKeys(HashMap<QueueName, Kept>);
 
@@ -78,10 +116,14 @@ impl KnownKeys {
 pub(super) struct KeyReads {
     keys: Keys,
     /// The keys that are read at once.
-    known: Vec<KeyRead>,
+    known: Vec<&'static KeyRead>,
     /// The keys that are asked for first.
-    others: Vec<KeyRead>,
-    has_others: bool,
+    asked: Vec<&'static KeyRead>,
+    /// The keys that had no sign at the last read.
+    unsigned: Vec<&'static KeyRead>,
+    /// The keys that are read after the others.
+    others: Vec<&'static KeyRead>,
+    reads_hours: bool,
     noted: Vec<String>,
     found: HashMap<&'static str, Vec<Value>>,
 }
@@ -98,26 +140,28 @@ type Answer = Result<Value, BrokerError>;
 
 impl KeyReads {
     pub(super) fn new(keys: Keys, kept: &Kept) -> Self {
-        let (known, others): (Vec<_>, Vec<_>) =
-            READS.into_iter().zip(kept).partition(|(_, kept)| **kept > 0);
-        let read = |(read, _)| read;
-        Self {
-            keys,
-            known: known.into_iter().map(read).collect(),
-            others: others.into_iter().map(read).collect(),
-            has_others: false,
-            noted: Vec::new(),
-            found: HashMap::new(),
+        let (mut known, mut asked, mut unsigned) = (Vec::new(), Vec::new(), Vec::new());
+        let trusted = kept.trusted;
+        for (read, kept) in READS.iter().zip(&kept.keys) {
+            let place = match read.sign {
+                _ if kept.reads > 0 => &mut known,
+                Some(_) if trusted > 0 && !kept.has_sign => &mut unsigned,
+                _ => &mut asked,
+            };
+            place.push(read);
         }
+        let (others, noted, found) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { keys, known, asked, unsigned, others, reads_hours: false, noted, found }
     }
 
     /// Returns the commands that read `meta` and the known keys, and ask for the others.
     pub(super) fn first(&self) -> impl Iterator<Item = Cmd> {
-        let meta = get(&[&["HMGET", &*self.keys.of("meta")], &NOTED[..]].concat());
-        let others: Vec<_> = self.others.iter().map(|(name, _)| self.keys.of(name)).collect();
-        let asks = (!others.is_empty()).then(|| {
-            let others = others.iter().map(String::as_str);
-            get(&["EXISTS"].into_iter().chain(others).collect::<Vec<_>>())
+        // To name the fields costs Redis more than to answer all of them.
+        let meta = get(&["HGETALL", &self.keys.of("meta")]);
+        let asked: Vec<_> = self.asked.iter().map(|read| self.keys.of(read.name)).collect();
+        let asks = (!asked.is_empty()).then(|| {
+            let asked = asked.iter().map(String::as_str);
+            get(&["EXISTS"].into_iter().chain(asked).collect::<Vec<_>>())
         });
         [meta].into_iter().chain(self.reads_of(&self.known)).chain(asks)
     }
@@ -125,19 +169,35 @@ impl KeyReads {
     /// Takes the answers to [`first`](Self::first): all of them, also if one is an error.
     pub(super) fn take_first(
         &mut self,
+        kept: &mut Kept,
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<(), BrokerError> {
         let noted = next(answers);
         let known = take(&self.known, answers);
-        let others = if self.others.is_empty() { Ok(Value::Nil) } else { next(answers) };
+        let asked = if self.asked.is_empty() { Ok(Value::Nil) } else { next(answers) };
         self.found = known?;
-        (self.noted, self.has_others) = (texts("HMGET", noted?)?, size(&others?) > 0);
+        let fields = texts("HGETALL", noted?)?;
+        let value = |name| fields.chunks_exact(2).find(|field| field[0] == name);
+        let value = |name| value(name).map(|field| field[1].clone()).unwrap_or_default();
+        self.noted = NOTED.map(value).to_vec();
+        if size(&asked?) > 0 {
+            self.others.append(&mut self.asked);
+        }
+        for (kept, read) in kept.keys.iter_mut().zip(&READS) {
+            kept.has_sign = read.sign.is_some_and(|sign| self.has(sign));
+        }
+        let signed = self.unsigned.iter().filter(|read| read.sign.is_some_and(|it| self.has(it)));
+        self.others.extend(signed.collect::<Vec<_>>());
+        let is_tally_new = self.others.iter().any(|read| read.name == TALLY);
+        let (hour, kept) = (self.open_hour(), kept.hour.as_ref().map(|(number, _)| &**number));
+        self.reads_hours = is_tally_new || (hour.is_some() && hour != kept);
         Ok(())
     }
 
     /// Returns the commands that read the other keys, if the queue has any.
     pub(super) fn second(&self) -> impl Iterator<Item = Cmd> {
-        self.reads_of(if self.has_others { &self.others } else { &[] })
+        let hours = self.reads_hours.then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
+        self.reads_of(&self.others).chain(hours)
     }
 
     /// Takes the answers to [`second`](Self::second), and notes which keys there are.
@@ -146,20 +206,44 @@ impl KeyReads {
         kept: &mut Kept,
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<KeysFound, BrokerError> {
-        if self.has_others {
-            self.found.extend(take(&self.others, answers)?);
+        let others = take(&self.others, answers);
+        let hours = self.reads_hours.then(|| next(answers)).transpose();
+        self.found.extend(others?);
+        kept.trusted = kept.trusted.checked_sub(1).unwrap_or(TRUSTED);
+        if let Some(hours) = hours? {
+            kept.hour = self.open_hour().map(|number| (number.to_owned(), hours));
+        } else if self.open_hour().is_none() {
+            // If the queue was removed, the same hour may begin again without the one before.
+            kept.hour = None;
         }
-        for (kept, (name, _)) in kept.iter_mut().zip(READS) {
-            let is_there = self.found.get(name).is_some_and(|found| found.iter().any(has_any));
-            *kept = if is_there { KEPT } else { kept.saturating_sub(1) };
+        for (kept, read) in kept.keys.iter_mut().zip(&READS) {
+            let is_there = self.found.get(read.name).is_some_and(|found| found.iter().any(has_any));
+            kept.reads = if is_there { KEPT } else { kept.reads.saturating_sub(1) };
+        }
+        if let Some((_, hours)) = kept.hour.as_ref().filter(|_| self.open_hour().is_some()) {
+            self.found.insert(HOURS, vec![hours.clone()]);
         }
         Ok(KeysFound { noted: self.noted, found: self.found })
     }
 
-    fn reads_of(&self, reads: &[KeyRead]) -> impl Iterator<Item = Cmd> {
-        reads.iter().flat_map(|(name, commands)| {
-            let key = self.keys.of(name);
-            commands.iter().map(move |(verb, rest)| get(&[&[*verb, &*key], *rest].concat()))
+    /// Returns whether `meta` has this field, and a number above 0 in it.
+    fn has(&self, field: &str) -> bool {
+        let at = NOTED.iter().position(|noted| *noted == field);
+        let noted = at.and_then(|at| self.noted.get(at));
+        noted.is_some_and(|noted| !noted.is_empty() && noted != "0")
+    }
+
+    /// Returns the number of the open row of the hour, as it is stored.
+    fn open_hour(&self) -> Option<&[u8]> {
+        let Value::Array(rows) = self.found.get(TALLY)?.first()? else { return None };
+        let Value::BulkString(hour) = rows.get(1)? else { return None };
+        hour.split(|byte| *byte == b'\n').next().filter(|number| !number.is_empty())
+    }
+
+    fn reads_of(&self, reads: &[&'static KeyRead]) -> impl Iterator<Item = Cmd> {
+        reads.iter().flat_map(|read| {
+            let key = self.keys.of(read.name);
+            read.commands.iter().map(move |(verb, rest)| get(&[&[*verb, &*key], *rest].concat()))
         })
     }
 }
@@ -176,15 +260,15 @@ fn next(answers: &mut impl Iterator<Item = Answer>) -> Answer {
 }
 
 fn take(
-    reads: &[KeyRead],
+    reads: &[&'static KeyRead],
     answers: &mut impl Iterator<Item = Answer>,
 ) -> Result<HashMap<&'static str, Vec<Value>>, BrokerError> {
     let (mut found, mut problem) = (HashMap::new(), None);
-    for (name, commands) in reads {
+    for read in reads {
         let answers: Result<Vec<_>, _> =
-            commands.iter().map(|_| next(answers)).collect::<Vec<_>>().into_iter().collect();
+            read.commands.iter().map(|_| next(answers)).collect::<Vec<_>>().into_iter().collect();
         match answers {
-            Ok(answers) => drop(found.insert(*name, answers)),
+            Ok(answers) => drop(found.insert(read.name, answers)),
             Err(why) => problem = Some(why),
         }
     }

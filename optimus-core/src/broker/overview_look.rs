@@ -7,6 +7,7 @@ use super::{
     inspect::{size, texts},
     overview::first_due,
     overview_keys::KeysFound,
+    reply::plain_bytes,
 };
 use crate::id::{QueueName, TaskId};
 
@@ -47,7 +48,8 @@ impl Look {
         let (tombstones, blocked) = (note(0), note(1));
         let mut ready = found.take("ready");
         let listed = ready.next().map_or(0, |answer| size(&answer));
-        let first = list("LRANGE", ready.next())?;
+        let first = ready.next().map_or(Ok(None), |entry| plain_bytes("LINDEX", entry))?;
+        let first = first.map(|entry| String::from_utf8_lossy(&entry).into_owned());
         let open = list("HMGET", found.take("tally").next())?;
         let open = |at: usize| open.get(at).cloned().unwrap_or_default();
         let due_of = |schedules: Option<Value>| schedules.map_or(Ok(None), first_due);
@@ -77,7 +79,7 @@ impl Look {
             ranked,
             open_rows: [open(0), open(1), String::new()],
             finished: list("LRANGE", found.take("hours").next())?,
-            first_ready: first.first().and_then(|entry| id_of_entry(queue, entry)),
+            first_ready: first.as_deref().and_then(|entry| id_of_entry(queue, entry)),
             workers: list("ZRANGE", found.take("workers").next())?,
             next_schedule: due_of(found.take("schedules").next())?,
             next_of_code: due_of(found.take("code_schedules").next())?,

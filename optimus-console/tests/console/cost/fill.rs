@@ -23,6 +23,9 @@ const FILTERED: usize = 1_000;
 /// The finished rows of the statistics of a queue, with their numbers of minutes.
 const KEPT: [(&str, u64, u64); 3] = [("minutes", 1, 120), ("hours", 60, 336), ("days", 1_440, 180)];
 
+/// What the statistics say of a task.
+const STATISTICS: &str = "120,3,1,0,0,0,724000,93000 9:80,10:44 4:120";
+
 pub(super) fn name_of(queue: usize) -> String {
     format!("queue-{queue}")
 }
@@ -120,7 +123,8 @@ async fn furnish(client: &Client) {
     }
 }
 
-/// Writes the statistics of half a year, which nobody can wait for.
+/// Writes the statistics of half a year, which nobody can wait for, and that each queue has had a
+/// worker.
 async fn write_statistics(admin: &mut MultiplexedConnection) {
     let (seconds, _): (u64, u64) = redis::cmd("TIME").query_async(admin).await.unwrap();
     for queue in 0..QUEUES {
@@ -131,12 +135,16 @@ async fn write_statistics(admin: &mut MultiplexedConnection) {
             for number in present - kept..present {
                 let mut row = number.to_string();
                 for task in ["send_mail", "copy_file"] {
-                    let _ = write!(row, "\n{task} 120,3,1,0,0,0,724000,93000 9:80,10:44 4:120");
+                    let _ = write!(row, "\n{task} {STATISTICS}");
                 }
                 push.arg(row);
             }
             push.ignore();
         }
+        let key = |name: &str| format!("{{optimus:{}:0}}:{name}", name_of(queue));
+        let hour = format!("{}\nsend_mail {STATISTICS}", seconds / 3_600);
+        rows.cmd("HSETNX").arg(key("tally")).arg("hour").arg(hour).ignore();
+        rows.cmd("HSETNX").arg(key("meta")).arg("watched_at").arg(seconds * 1_000).ignore();
         rows.query_async::<()>(admin).await.unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     OTHER_TASKS, Stats, StatsUnit, TaskStats, WorkerId,
-    broker::{BrokerError, Refusal},
+    broker::{BrokerError, KnownKeys, Refusal},
 };
 use redis::cmd;
 
@@ -60,6 +60,39 @@ async fn a_finished_minute_is_in_its_hour_and_its_day_and_is_counted_once(bench:
     let empty = stats(&bench, now + 10 * MINUTE, StatsUnit::Minute, 5).await;
     assert!(empty.rows.is_empty(), "the rows are older");
     assert_eq!(bench.fsck().await, [""; 0]);
+}
+
+async fn a_read_that_knows_the_last_hour_reads_the_next_one(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let (queues, mut known) = ([bench.queue.clone()], KnownKeys::default());
+    let times = [0, MINUTE, HOUR, HOUR + MINUTE, 2 * HOUR, 5 * HOUR, 6 * HOUR];
+    for (number, at) in (1..).zip(times) {
+        add(&bench, at, &worker, number).await;
+        let broker = bench.at(at);
+        let seen = broker.overview(&queues, &mut KnownKeys::default()).await.unwrap().remove(0);
+        let again = broker.overview(&queues, &mut known).await.unwrap().remove(0);
+        let (seen, again) = (rows(&seen.unwrap().stats), rows(&again.unwrap().stats));
+        assert_eq!(again, seen, "at {at}");
+    }
+}
+
+async fn a_read_that_knows_a_queue_forgets_the_last_hour_of_one_that_was_removed(bench: Bench) {
+    let (queues, mut known) = ([bench.queue.clone()], KnownKeys::default());
+    // Only the first queue of this name has an hour before the open one.
+    for times in [&[0, HOUR, HOUR + MINUTE][..], &[HOUR, HOUR + MINUTE]] {
+        let worker = bench.worker(0, "w").await;
+        for (number, at) in (1..).zip(times) {
+            add(&bench, *at, &worker, number).await;
+            let broker = bench.at(*at);
+            let seen = broker.overview(&queues, &mut KnownKeys::default()).await.unwrap();
+            let again = broker.overview(&queues, &mut known).await.unwrap();
+            let [seen, again] = [seen, again].map(|mut all| all.remove(0).unwrap().stats);
+            assert_eq!(rows(&again), rows(&seen), "at {at} of {times:?}");
+        }
+        for name in bench.names().await {
+            let () = bench.raw(cmd("DEL").arg(bench.key(&name))).await;
+        }
+    }
 }
 
 async fn a_clock_that_is_set_back_loses_no_count(bench: Bench) {
@@ -153,6 +186,8 @@ on_both![
     a_call_that_is_sent_again_counts_once,
     a_worker_that_is_not_registered_is_refused,
     a_finished_minute_is_in_its_hour_and_its_day_and_is_counted_once,
+    a_read_that_knows_the_last_hour_reads_the_next_one,
+    a_read_that_knows_a_queue_forgets_the_last_hour_of_one_that_was_removed,
     a_clock_that_is_set_back_loses_no_count,
     tasks_beyond_64_count_together,
     rows_that_cannot_be_read_are_left_out,
