@@ -1,14 +1,6 @@
 // The answers to reads.
 
-import type {
-  Fact,
-  Operation,
-  Overview,
-  QueueRow,
-  State,
-  StatsRow,
-  Unit,
-} from "../../src/api/types";
+import type { Operation, Overview, QueueRow, State, StatsRow, Unit } from "../../src/api/types";
 import { dice, uuid } from "./numbers";
 import { ERRORS, type Store, taskRow, tasksOf } from "./store";
 
@@ -275,88 +267,6 @@ export function redis() {
       { level: "warning", text: "No replica is connected. A lost disk loses all tasks." },
     ],
   };
-}
-
-const rfc = (at: number) => new Date(at).toISOString().replace(/\.\d+/, "");
-
-const fact = (name: string, value: string, kind: Fact["kind"] = "text"): Fact => ({
-  name,
-  value,
-  kind,
-});
-
-function groups(now: number) {
-  const rows = [0, 1, 2].map((index) => ({
-    queue: "mail",
-    name: `mail/${uuid(index + 70)}`,
-    title: `mail/${uuid(index + 70)}`,
-    state: `${index} of 2 members have ended`,
-    facts: [fact("members", "2"), fact("kept until", rfc(now + 600_000_000), "instant")],
-    acts: [],
-  }));
-  return { rows, next: null };
-}
-
-/** A limit of the code, and one that an operator has set. */
-function limits(now: number) {
-  const rows = [
-    {
-      queue: "mail",
-      name: "limit:stripe",
-      title: "limit stripe",
-      state: "open",
-      facts: [
-        ...[fact("rate", "100/s"), fact("burst", "10"), fact("max_working", "8")],
-        ...[fact("working", "3"), fact("waiting", "0"), fact("tokens", "7")],
-        fact("from", "operator"),
-        fact("set by", "ann (bank asked, OPS-77)"),
-        fact("set at", rfc(now - 7_200_000), "instant"),
-      ],
-      acts: ["pause", "set", "remove"],
-    },
-    {
-      queue: "billing",
-      name: "task:charge_card",
-      title: "task charge_card",
-      state: "paused by ann (warehouse moves, OPS-412)",
-      facts: [
-        ...[fact("max_working", "4"), fact("working", "4"), fact("waiting", "38")],
-        fact("from", "code"),
-      ],
-      acts: ["resume", "set"],
-    },
-  ];
-  return { rows, next: null };
-}
-
-export function things(kind: string, now: number) {
-  if (kind === "limits") return limits(now);
-  if (kind === "groups") return groups(now);
-  const rows = Array.from({ length: 5 }, (_, index) => ({
-    queue: kind === "shards" ? null : ["mail", "billing"][index % 2],
-    name: `${kind}-${index}`,
-    title:
-      kind === "schedules"
-        ? ["nightly report", "hourly sync", "cleanup", "digest", "rotate keys"][index]
-        : `${kind.slice(0, -1)} ${index + 1}`,
-    state:
-      index === 3
-        ? "paused by ann (warehouse moves, OPS-412)"
-        : kind === "schedules" && index === 2
-          ? "overdue by 3 min: no worker serves the queue"
-          : "active",
-    facts: [
-      kind === "schedules" ? fact("Cron", "0 3 * * *") : fact("Waiting", String(12 * index)),
-      fact("Next", rfc(now + (index === 2 ? -190_000 : 15_150_000)), "instant"),
-      kind === "schedules"
-        ? fact("Last task", `mail/${uuid(index + 90)}`, "tasks")
-        : fact("Holders", `mail/${uuid(index + 90)} mail/${uuid(index + 95)}`, "tasks"),
-    ],
-    acts: ["groups", "dispensers"].includes(kind)
-      ? []
-      : [index === 3 ? "resume" : "pause", ...(kind === "schedules" ? ["run_now"] : [])],
-  }));
-  return { rows, next: null };
 }
 
 export function failurePage(store: Store, now: number) {

@@ -10,6 +10,7 @@ import { hostile } from "./hostile";
 import * as look from "./look";
 import { type Store, store as newStore } from "./store";
 import { task } from "./task";
+import { things } from "./things";
 
 export interface Options {
   dist: string;
@@ -217,7 +218,7 @@ class Server {
         return found && advance(this.store, found, now);
       }
       default:
-        return this.options.mode === "empty" ? { rows: [], next: null } : look.things(first, now);
+        return this.options.mode === "empty" ? { rows: [], next: null } : things(first, now);
     }
   }
 }
