@@ -53,7 +53,9 @@ pub(crate) fn what(operation: &Operation) -> String {
     format!("{act} {}: {how_far}", tasks(operation))
 }
 
-/// Describes an operation for the audit. People who may see no secrets read it, too.
+/// Describes an operation for the audit of its confirmation. People who may see no secrets read it,
+/// too.
 pub(crate) fn audited(operation: &Operation) -> String {
-    redact_text(&what(operation)).0
+    let (act, matched) = (word(operation.act), operation.matched);
+    redact_text(&format!("{act} {}: {matched} match", tasks(operation))).0
 }

@@ -23,8 +23,9 @@ pub struct Failures(HashMap<QueueName, Kept>);
 #[derive(Debug)]
 struct Kept {
     at: Instant,
-    /// How many have died and are dead. If both are the same, nothing has changed.
-    deaths: (u64, u64),
+    /// How many are dead and have died, and the bytes of the dead ones. If all are the same,
+    /// nothing has changed.
+    seen: (u64, u64, u64),
     found: Arc<Fingerprints>,
 }
 
@@ -37,6 +38,8 @@ pub struct Dying {
     pub dead: u64,
     /// How many tasks have died so far.
     pub deaths: u64,
+    /// The bytes of the dead tasks. They differ if the queue was emptied and used again.
+    pub dead_bytes: u64,
 }
 
 impl Dying {
@@ -49,6 +52,7 @@ impl Dying {
                 queue: seen.queue.clone(),
                 dead: seen.counts.dead,
                 deaths: seen.totals.deaths,
+                dead_bytes: seen.counts.dead_bytes,
             })
             .collect()
     }
@@ -57,7 +61,8 @@ impl Dying {
 impl Failures {
     /// Reads the causes in these queues: in those with most dead tasks, up to `most`. It takes
     /// Redis about 1 µs for each dead task, up to 10,000 a queue, where a task has died since the
-    /// last read. Returns how many queues were left out, too.
+    /// last read. Returns how many queues were left out, too: those with fewer dead tasks, and
+    /// those that Redis refuses to read, unless that is the only one.
     ///
     /// # Errors
     /// [`Error::is_unavailable`].
@@ -68,21 +73,29 @@ impl Failures {
         most: usize,
     ) -> Result<(Vec<(QueueName, Arc<Fingerprints>)>, usize), Error> {
         queues.sort_by_key(|queue| Reverse(queue.dead));
-        let left_out = queues.len().saturating_sub(most);
+        let mut left_out = queues.len().saturating_sub(most);
         queues.truncate(most);
+        let is_alone = queues.len() == 1;
         let mut found = Vec::with_capacity(queues.len());
-        for Dying { queue, dead, deaths } in queues {
-            let kept = self
-                .0
-                .get(&queue)
-                .filter(|kept| kept.deaths == (dead, deaths) || kept.at.elapsed() < KEPT);
+        for Dying { queue, dead, deaths, dead_bytes } in queues {
+            let seen = (dead, deaths, dead_bytes);
+            let kept = self.0.get(&queue);
+            let kept = kept.filter(|kept| kept.seen == seen || kept.at.elapsed() < KEPT);
             let fingerprints = if let Some(kept) = kept {
                 kept.found.clone()
             } else {
-                let fingerprints = Arc::new(inspector.fingerprints(&queue).await?);
+                let fingerprints = match inspector.fingerprints(&queue).await {
+                    Ok(found) => Arc::new(found),
+                    Err(problem) if is_alone || problem.is_unavailable() => return Err(problem),
+                    // Another program has written a key of it, which hides no other queue.
+                    Err(_) => {
+                        left_out += 1;
+                        continue;
+                    }
+                };
                 let (at, found) = (Instant::now(), fingerprints.clone());
                 self.make_room();
-                self.0.insert(queue.clone(), Kept { at, deaths: (dead, deaths), found });
+                self.0.insert(queue.clone(), Kept { at, seen, found });
                 fingerprints
             };
             found.push((queue, fingerprints));

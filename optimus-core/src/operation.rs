@@ -181,7 +181,9 @@ impl Operation {
     /// `None` unless it is counted and not confirmed.
     pub fn confirm_until(&self) -> Option<DateTime<Utc>> {
         let is_counted = self.state == OperationState::Counted;
-        is_counted.then(|| self.updated + CONFIRMED_WITHIN)
+        // A damaged time may be the last one that there is.
+        let until = self.updated.checked_add_signed(CONFIRMED_WITHIN);
+        is_counted.then(|| until.unwrap_or(self.updated))
     }
 
     /// Returns the filter of the tasks that it has cancelled, with which another operation can
@@ -198,15 +200,20 @@ impl Operation {
         })
     }
 
-    /// Describes it in one line.
-    pub fn text(&self) -> String {
+    /// Describes in one line what it changes, without how far it is.
+    pub fn what(&self) -> String {
         let states: Vec<_> = self.filter.states.iter().map(|state| state.as_str()).collect();
         let queues = match &self.filter.queues[..] {
             [] => "all queues".to_owned(),
             [queue] => format!("queue {queue}"),
             queues => format!("{} queues", queues.len()),
         };
-        let what = format!("{} {} tasks of {queues}", self.act.verb(), states.join(", "));
+        format!("{} {} tasks of {queues}", self.act.verb(), states.join(", "))
+    }
+
+    /// Describes it in one line.
+    pub fn text(&self) -> String {
+        let what = self.what();
         let Self { matched, done, asked_to_stop, refused, gone, .. } = self;
         let text = match self.state {
             OperationState::Counting => format!("{what}: counting, {matched} so far"),

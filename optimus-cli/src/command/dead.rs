@@ -116,7 +116,7 @@ async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exi
     for queue in session.queues(queues).await? {
         let found = session.inspector().fingerprints(&queue).await?;
         (scanned, dead) = (scanned + found.scanned, dead + found.dead);
-        rows.extend(CauseRow::all(&queue, found));
+        rows.extend(CauseRow::all(&queue, found, session.out.secrets()));
     }
     rows.sort_by_key(|row| Reverse(row.dead()));
     session.known_if_empty(&rows, queues).await?;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::output::{
     Row,
     paint::Tone,
+    secrets::Secrets,
     table::{Cell, Column},
     text,
 };
@@ -20,9 +21,19 @@ pub(crate) struct CauseRow {
 }
 
 impl CauseRow {
-    /// Returns the rows of a queue.
-    pub(crate) fn all(queue: &QueueName, found: Fingerprints) -> impl Iterator<Item = Self> {
-        found.rows.into_iter().map(move |row| Self { queue: queue.clone(), row })
+    /// Returns the rows of a queue. Outlines are made of what may be printed: without its numbers,
+    /// a secret may no longer look like one.
+    pub(crate) fn all(
+        queue: &QueueName,
+        found: Fingerprints,
+        secrets: Secrets,
+    ) -> impl Iterator<Item = Self> {
+        found.rows.into_iter().map(move |mut row| {
+            if let Some(error) = &mut row.error {
+                error.message = secrets.text(&error.message).into_owned();
+            }
+            Self { queue: queue.clone(), row }
+        })
     }
 
     pub(crate) fn dead(&self) -> u64 {

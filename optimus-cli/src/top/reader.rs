@@ -54,8 +54,9 @@ impl Reader {
         let now = inspector.now().await?;
         let failures = if page == Page::Failures {
             let (found, _) = self.failures.read(&inspector, Dying::of(&sample), DYING_MAX).await?;
+            let secrets = self.secrets;
             let rows = found.iter().flat_map(|(queue, found)| {
-                found.rows.iter().map(move |row| FailureLine::of(queue, row))
+                found.rows.iter().map(move |row| FailureLine::of(queue, row, secrets))
             });
             Some(rows.collect())
         } else {

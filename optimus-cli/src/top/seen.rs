@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use optimus_core::{Counts, FingerprintRow, ProcessDetails, QueueName, QueueSample, RunningTask};
+use optimus_core::{
+    Counts, Fingerprint, FingerprintRow, ProcessDetails, QueueName, QueueSample, RunningTask,
+};
 
 use crate::{
     command::{percent, process_mode},
@@ -154,14 +156,18 @@ pub(super) struct FailureLine {
 }
 
 impl FailureLine {
-    pub(super) fn of(queue: &QueueName, row: &FingerprintRow) -> Self {
+    /// The outline is made of what may be shown: without its numbers, a secret may no longer look
+    /// like one.
+    pub(super) fn of(queue: &QueueName, row: &FingerprintRow, secrets: Secrets) -> Self {
         let reason = row.reason.map(|reason| reason.to_string());
+        let cause = row.error.as_ref().map(|error| secrets.text(&error.message));
+        let cause = cause.map(|message| Fingerprint::outline(&message));
         Self {
             queue: queue.to_string(),
             task: row.task.clone().unwrap_or_default(),
             dead: row.dead,
             last: row.last,
-            cause: row.outline().filter(|cause| !cause.is_empty()).or(reason).unwrap_or_default(),
+            cause: cause.filter(|cause| !cause.is_empty()).or(reason).unwrap_or_default(),
         }
     }
 }

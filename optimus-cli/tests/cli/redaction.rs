@@ -1,10 +1,11 @@
 //! `--redact` replaces what looks like a secret, wherever it is printed.
 
-use optimus::{Gate, Schedule, TaskId};
+use optimus::{Gate, Schedule, TaskId, TaskState};
+use optimus_testkit::eventually;
 
 use crate::{
     kit::{Ran, run},
-    stage::{Stage, send},
+    stage::{SOON, Stage, send},
 };
 
 /// No output with `--redact` has this.
@@ -92,4 +93,35 @@ async fn what_is_no_secret_stays_and_nothing_is_redacted_unless_it_is_asked_for(
     assert_eq!(plain[paused], redacted[paused], "it has no secret");
     let told = stage.optimus(&["audit", "list", "--json"]).ended(0).out;
     assert!(told.contains("limit.pause") || told.contains("queue.pause"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_that_were_cut_within_a_secret_are_redacted_also_before_other_texts() {
+    let stage = Stage::new().await;
+    // 200 characters are kept, which end within the password.
+    let long = format!("{} redis://ann:{}@db", "no route ".repeat(15), SECRET.repeat(20));
+    let (dies, shuts) = (format!("fail: {long}"), format!("shut: {long}"));
+    stage.ended([&*dies, &dies]).await;
+    let shutting = stage.client.submit(send(shuts).max_retry(3)).await.unwrap().id().clone();
+    let has_shut = async || stage.state(&shutting).await == TaskState::Retry;
+    let ran = stage.worker().run_until(eventually("it has paused its queue", SOON, has_shut));
+    ran.await.unwrap();
+    let mut leaks = Vec::new();
+    for line in ["dead retry", "limit list", "queue list", "queue show mail", "doctor", "op list"] {
+        let words: Vec<&str> = line.split(' ').chain(["--redact"]).collect();
+        let Ran { out, err, .. } = stage.optimus(&words);
+        leaks.extend(format!("{out}{err}").contains(SECRET).then_some(line));
+    }
+    assert_eq!(leaks, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outline_shows_no_part_of_a_secret_around_its_numbers() {
+    let stage = Stage::new().await;
+    stage.ended(["fail: no route to redis://ann:swordfish-4-you@db"]).await;
+    for form in [&["--redact"][..], &["--redact", "--json"]] {
+        let ran = stage.optimus(&[&["dead", "fingerprints"], form].concat());
+        assert!(ran.out.contains("no route"), "{}", ran.out);
+        assert!(!ran.out.contains("swordfish") && !ran.out.contains("-you"), "{}", ran.out);
+    }
 }

@@ -24,6 +24,10 @@ pub(crate) async fn send(how: String, ctx: optimus::Context) -> Result<String, o
             std::future::pending::<()>().await;
             Ok(String::new())
         }
+        text if text.starts_with("shut: ") => {
+            let wait = Retry::after(Duration::from_secs(3_600)).pause_queue();
+            Err(wait.because(&text["shut: ".len()..]).into())
+        }
         text if text.starts_with("log: ") => {
             ctx.log(&text["log: ".len()..]);
             Err(Fatal::new("it has said enough").into())

@@ -61,7 +61,7 @@ impl Secrets {
     }
 
     /// Adds the SHA-256 of a token or password, as 64 hexadecimal digits, so that the secret itself
-    /// is in no configuration. `printf %s "$SECRET" | sha256sum` prints it.
+    /// is in no configuration. `printf %s "$SECRET" | sha256sum | cut -c-64` prints it.
     ///
     /// # Errors
     /// [`ConsoleError::Secret`] if it has another form, or if somebody else has it.

@@ -1,6 +1,6 @@
 //! Why tasks wait, as somebody may see it: [`explained()`].
 
-use optimus_core::{Explanation, LimitDetails, Obstacle};
+use optimus_core::{Explanation, LimitDetails, Obstacle, Prerequisite};
 
 use crate::{
     seat::Seat,
@@ -12,6 +12,11 @@ pub(super) fn explained(seat: &Seat, mut found: Explanation) -> Vec<String> {
     // The member that failed may be of a queue that is not theirs.
     found.obstacles.retain(|obstacle| match obstacle {
         Obstacle::LostMember(lost) => seat.sees(lost.id.queue()).is_ok(),
+        // So may be what a task waits for through others.
+        Obstacle::Origin { prerequisite, .. } => match &prerequisite.prerequisite {
+            Prerequisite::Task(id) => seat.sees(id.queue()).is_ok(),
+            Prerequisite::Key { queue, .. } => seat.sees(queue).is_ok(),
+        },
         _ => true,
     });
     for obstacle in &mut found.obstacles {

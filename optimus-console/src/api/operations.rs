@@ -14,9 +14,9 @@ use crate::{
     access::{Payloads, Role},
     carrying::carry,
     problem::{ErrorBody, Problem},
-    redact::is_secret,
+    redact::{is_secret, redact_text},
     seat::{Named, Seat, Told},
-    view::{OperationRow, is_seen, operation_line},
+    view::{OperationRow, confirmed_line, is_seen, operation_line},
 };
 
 /// How many operations are listed.
@@ -140,7 +140,8 @@ impl BulkFilter {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (header, None),
             };
-            if value.is_some() && is_secret(&name) && !sees_secrets {
+            let is_hidden = |value: &String| is_secret(&name) || redact_text(value).1;
+            if value.as_ref().is_some_and(is_hidden) && !sees_secrets {
                 return Err(Problem::forbidden(format!("the value of {name} is not shown to you")));
             }
             filter = filter.header(name, value);
@@ -259,7 +260,7 @@ pub(crate) async fn confirm(
 ) -> Result<Json<OperationRow>, Problem> {
     let found = find(&seat, &id).await?;
     seat.needs(role_of(found.act))?;
-    let target = format!("{id}: {}", operation_line(&found));
+    let target = format!("{id}: {}", confirmed_line(&found));
     let act = act_of(&seat, "operation.confirm", target, told.reason.as_deref());
     let (operations, why, of) =
         (seat.app.client.operations(), act.reason.clone(), found.id.clone());

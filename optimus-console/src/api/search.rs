@@ -172,11 +172,12 @@ async fn by_biz_id(
     unread: &mut Unread,
 ) -> Result<Vec<Hit>, Problem> {
     let inspector = seat.inspector();
-    let all = snapshot.entries.iter().filter_map(|entry| QueueName::new(&entry.row.queue).ok());
-    let all: Vec<QueueName> = all.take(QUEUES_MAX).collect();
+    let own = snapshot.seen_by(&seat.identity);
+    let own = own.filter_map(|entry| QueueName::new(&entry.row.queue).ok());
+    let own: Vec<QueueName> = own.take(QUEUES_MAX).collect();
     let names: Vec<(QueueName, String)> = {
         let mut known = seat.app.known_tasks.lock().await;
-        let (names, refused) = known.read(&inspector, &all).await?;
+        let (names, refused) = known.read(&inspector, &own).await?;
         let is_seen = |queue: &QueueName| seat.identity.queues.take(queue.as_str());
         unread.0.extend(refused.iter().filter(|queue| is_seen(queue)).map(QueueName::to_string));
         let seen = names.iter().filter(|(queue, _)| is_seen(queue));

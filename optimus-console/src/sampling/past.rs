@@ -91,6 +91,7 @@ impl Past {
             .collect();
         entries.extend(unreadable.iter().map(|(queue, problem)| Entry {
             row: QueueRow::unreadable(queue, problem),
+            dead_bytes: 0,
             rates: Rates::default(),
             processes: 0,
         }));
@@ -144,7 +145,8 @@ impl Past {
         let row = QueueRow::of(&sample, rate, shut.as_ref());
         self.reads += 1;
         let mut snapshot = last.clone_with(self.reads);
-        snapshot.entries[at] = Entry { row, rates, processes: before.processes };
+        let (dead_bytes, processes) = (sample.seen.counts.dead_bytes, before.processes);
+        snapshot.entries[at] = Entry { row, dead_bytes, rates, processes };
         Ok(Some(snapshot))
     }
 
@@ -175,7 +177,9 @@ impl Past {
         ended.push_back((now, totals));
         let rates = ended.front().and_then(|(at, first)| rates(first, &totals, now - *at));
         let row = QueueRow::of(sample, rates.map(|rates| rates.success_s), shut);
-        Entry { row, rates: rates.unwrap_or_default(), processes: sample.processes }
+        let dead_bytes = sample.seen.counts.dead_bytes;
+        let rates = rates.unwrap_or_default();
+        Entry { row, dead_bytes, rates, processes: sample.processes }
     }
 
     /// Adds what has ended since the read before, and begins again if nobody has read for long: one

@@ -49,6 +49,8 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) row: QueueRow,
+    /// The bytes of its dead tasks.
+    pub(crate) dead_bytes: u64,
     pub(crate) rates: Rates,
     /// How many processes serve it.
     pub(crate) processes: u64,
@@ -102,7 +104,7 @@ impl Snapshot {
             .filter_map(|entry| {
                 let queue = QueueName::new(&entry.row.queue).ok()?;
                 let (dead, deaths) = (entry.row.counts.dead, entry.row.totals.dead);
-                Some(Dying { queue, dead, deaths })
+                Some(Dying { queue, dead, deaths, dead_bytes: entry.dead_bytes })
             })
             .collect()
     }

@@ -17,7 +17,7 @@ use optimus_core::{DateTime, Utc};
 
 pub(crate) use self::{
     failure_row::FailureRow,
-    operation_row::{OperationRow, is_seen, operation_line},
+    operation_row::{OperationRow, confirmed_line, is_seen, operation_line},
     overview::{Features, Overview, Point, Rates, RedisState, Slots},
     process_row::{ProcessRow, RunningRow, running},
     queue_row::{Counts, QueueRow},

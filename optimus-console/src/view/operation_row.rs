@@ -106,9 +106,18 @@ impl OperationRow {
     }
 }
 
-/// Returns what an operation does to which tasks, for the audit. Everybody who reads it sees the
-/// same, so secrets are replaced.
+/// Returns what an operation does to which tasks, and how far it is, for the audit. Everybody who
+/// reads it sees the same, so secrets are replaced.
 pub(crate) fn operation_line(operation: &Operation) -> String {
+    line_of(&operation.text(), operation)
+}
+
+/// Returns the line of the audit for a confirmation.
+pub(crate) fn confirmed_line(operation: &Operation) -> String {
+    line_of(&format!("{}: {} match", operation.what(), operation.matched), operation)
+}
+
+fn line_of(text: &str, operation: &Operation) -> String {
     let json = serde_json::to_value(operation).unwrap_or_default();
     let mut filter = filter_shown(&json["filter"], Payloads::Redacted);
     if let Some(fields) = filter.as_object_mut() {
@@ -116,7 +125,7 @@ pub(crate) fn operation_line(operation: &Operation) -> String {
             !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty())
         });
     }
-    format!("{}; filter {filter}", operation.text())
+    format!("{text}; filter {filter}")
 }
 
 /// Returns a filter. It was typed by somebody who may see more than the reader.

@@ -2,12 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use optimus::TaskState;
 use optimus_console::{
     Auth, Console, ConsoleError, ConsoleListener, Identity, Payloads, Role, Secrets, TrustedHeader,
 };
+use optimus_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::stage::{Served, Stage, call, secrets};
+use crate::stage::{SOON, Served, Stage, call, secrets};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_console_without_authentication_listens_on_this_machine_only() {
@@ -178,6 +180,43 @@ async fn a_session_sees_and_changes_only_its_queues() {
     tina.act("tasks/act", &both).await.fails(403, "forbidden");
     assert_eq!(stage.state(&ids[1]).await, optimus::TaskState::Ready);
     tina.act("queues/tenant-a/pause", &json!({})).await.is(204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_task_waits_tells_nothing_of_tasks_in_other_queues() {
+    let stage = Stage::new().await;
+    let hidden = stage.client.submit(call("x").queue("mail")).await.unwrap();
+    let between = call("x").queue("tenant-b").after(&hidden);
+    let between = stage.client.submit(between).await.unwrap();
+    let waits = stage.submit(call("x").queue("tenant-a").after(&between)).await;
+    let tina = stage.guarded();
+    let tina = tina.bearer("tina");
+    let mut told = Vec::new();
+    for path in [format!("tasks/{waits}"), "queues/tenant-a".to_owned()] {
+        let explain = tina.look(&path).await["explain"].to_string();
+        assert!(explain.contains("tenant-b/"), "{path}: {explain}");
+        told.extend(explain.contains("mail/").then_some(explain));
+    }
+    assert_eq!(told, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_finds_a_biz_id_in_its_queues_however_many_others_there_are() {
+    let stage = Stage::new().await;
+    let mine = stage.submit(call("hang").queue("tenant-a").biz_id("o-17")).await;
+    let others = (0..500).map(|number| call("x").queue(format!("mail-{number}")));
+    stage.client.submit_all(others).await.unwrap();
+    let served = stage.guarded();
+    let tina = served.bearer("tina");
+    let hits = async {
+        let runs = async || stage.state(&mine).await == TaskState::Working;
+        eventually("it runs", SOON, runs).await;
+        let hits = tina.look("search?q=o-17").await["hits"].to_string();
+        stage.client.handle::<Value>(mine.clone()).cancel().await.unwrap();
+        hits
+    };
+    let hits = stage.worker_of(["tenant-a"]).run_until(hits).await.unwrap();
+    assert!(hits.contains(&mine.to_string()), "{hits}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

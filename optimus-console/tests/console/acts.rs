@@ -56,7 +56,9 @@ async fn a_process_is_asked_to_be_quiet() {
     let stage = Arc::new(Stage::new().await);
     let (_, running) = busy(&stage).await;
     let served = stage.open();
-    let id = served.browser.look("processes").await["rows"][0]["id"].as_str().unwrap().to_owned();
+    let first = async || served.browser.look("processes").await["rows"][0]["id"].clone();
+    eventually("the process is listed", SOON, async || first().await.is_string()).await;
+    let id = first().await.as_str().unwrap().to_owned();
     let path = format!("processes/{id}/act");
     let answer = served.browser.act(&path, &json!({ "act": "quiet" })).await.is(200).json();
     assert!(answer["text"].as_str().unwrap().contains("begins no more tasks"), "{answer}");

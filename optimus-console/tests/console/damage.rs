@@ -64,3 +64,23 @@ async fn a_queue_is_searched_again_as_soon_as_it_can_be_read() {
     });
     stage.worker().run_until(found).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_causes_of_deaths_in_other_queues_are_listed_beside_a_damaged_queue() {
+    let stage = Stage::new().await;
+    for queue in ["mail", "broken"] {
+        stage.submit(call("fail: no route").queue(queue)).await;
+    }
+    let inspector = stage.client.inspector();
+    let died = eventually("both have died", SOON, async || {
+        let seen = inspector.overview(&inspector.queues().await.unwrap()).await.unwrap();
+        seen.iter().filter(|seen| seen.counts.dead > 0).count() == 2
+    });
+    stage.worker_of(["mail", "broken"]).run_until(died).await.unwrap();
+    damage(&stage, "broken", "errors").await;
+    let served = stage.open();
+    let page = served.browser.look("failures").await;
+    assert_eq!(page["rows"][0]["queue"], json!("mail"), "{page}");
+    let overview = served.browser.look("overview").await;
+    assert_eq!(overview["failures"][0]["queue"], json!("mail"), "{overview}");
+}

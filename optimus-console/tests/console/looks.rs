@@ -257,6 +257,30 @@ async fn causes_of_deaths_are_grouped_over_all_queues() {
     assert_eq!(rows(&served.browser.look(&path).await).len(), 2);
 }
 
+/// Removes all keys of a namespace.
+async fn empty(stage: &Stage) {
+    let client = redis::Client::open(stage.url()).unwrap();
+    let mut admin = client.get_multiplexed_async_connection().await.unwrap();
+    let keys = redis::cmd("KEYS").arg(format!("*{}*", stage.namespace)).to_owned();
+    let keys: Vec<String> = keys.query_async(&mut admin).await.unwrap();
+    redis::cmd("DEL").arg(keys).query_async::<()>(&mut admin).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_used_again_after_it_was_emptied_shows_its_new_causes() {
+    let stage = Stage::new().await;
+    let served = stage.open();
+    for error in ["no route", "disk full"] {
+        stage.ended([&*format!("fail: {error}")]).await;
+        let shows_it = async || {
+            let page = served.browser.look("failures?queue=mail").await;
+            rows(&page).first().is_some_and(|row| row["outline"] == json!(error))
+        };
+        eventually(&format!("{error} is shown"), SOON, shows_it).await;
+        empty(&stage).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_finds_ids_biz_ids_queues_causes_and_processes() {
     let stage = Arc::new(Stage::new().await);

@@ -40,6 +40,23 @@ async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_guesses_a_secret_in_the_value_of_a_header_by_the_count_of_an_operation() {
+    let stage = Stage::new().await;
+    let secret = "redis://ann:hunter2@db";
+    stage.submit(call("x").header("store", secret)).await;
+    let served = stage.guarded();
+    let olga = served.bearer("olga");
+    let shown = olga.look("queues/mail/tasks").await["rows"][0]["headers"]["store"].clone();
+    assert_eq!(shown, json!("redis://ann:[redacted]@db"));
+    for guess in [secret, "redis://ann:hunter3@db"] {
+        let header = format!("store={guess}");
+        let filter = json!({ "queue": "mail", "state": "ready", "header": header });
+        let counted = json!({ "act": "cancel", "filter": filter });
+        olga.act("operations", &counted).await.fails(403, "forbidden");
+    }
+}
+
 /// Returns a text whose first so many bytes end within the password of a URL.
 fn cut_within(bytes: usize, secret: &str) -> String {
     let before = "postgres://ann:hunt";

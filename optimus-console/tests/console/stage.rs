@@ -124,6 +124,13 @@ impl Stage {
             .expect("the worker has tasks")
     }
 
+    /// Returns a worker of these queues alone.
+    pub(crate) fn worker_of<const N: usize>(&self, queues: [&str; N]) -> Worker {
+        let builder = Worker::builder(self.redis.url()).namespace(&self.namespace);
+        let builder = builder.only_named_tasks().task(send_mail).queues(queues);
+        builder.build().expect("the worker has tasks")
+    }
+
     /// Submits tasks, lets a worker end them or put them aside, and returns their ids.
     pub(crate) async fn ended<const N: usize>(&self, hows: [&str; N]) -> [TaskId; N] {
         let mut ids = Vec::new();

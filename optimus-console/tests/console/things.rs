@@ -1,6 +1,6 @@
 //! Lanes, schedules and dispensers: what their pages say of pauses, and which are listed.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use optimus::{Client, Gate, NamedCall, Schedule, Worker};
 use optimus_core::store_schedule;
@@ -167,4 +167,23 @@ async fn times_and_ids_of_things_are_marked_so_that_pages_can_show_them() {
     let (kind, holders) = fact(&lane, "holders");
     assert!(kind == "tasks" && holders.parse::<optimus::TaskId>().is_ok(), "{holders}");
     assert_ne!(holders, filled.blocked.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_schedules_of_a_queue_are_listed_a_page_at_a_time() {
+    let stage = Stage::new().await;
+    for number in 0..101 {
+        let digest = Schedule::cron(format!("digest-{number}"), "0 8 * * *").call(call("digest"));
+        stage.client.schedules().put(digest).await.unwrap();
+    }
+    let served = stage.open();
+    let (mut names, mut after) = (BTreeSet::new(), String::new());
+    loop {
+        let page = served.browser.look(&format!("schedules?queue=mail&after={after}")).await;
+        let rows = page["rows"].as_array().unwrap().iter();
+        names.extend(rows.map(|row| row["name"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        after = next.to_owned();
+    }
+    assert_eq!(names.len(), 101);
 }

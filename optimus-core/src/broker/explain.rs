@@ -1,12 +1,13 @@
 //! Plain reads of what keeps a task, a queue or a worker waiting. Each read is bounded.
 
-use std::num::NonZeroU16;
+use std::{collections::BTreeMap, num::NonZeroU16};
 
 use redis::{Cmd, Value};
 
 use super::{
     Broker, BrokerError,
     inspect::{get, size, stored_id, texts, whole},
+    keys::Keys,
     lanes::width_of,
     reply,
 };
@@ -103,8 +104,8 @@ impl Broker {
         }))
     }
 
-    /// Reads how many entries are before a ready task, and whether that is only the least number:
-    /// the task is not among the first.
+    /// Reads how many tasks are before a ready one, and whether that is only the least number: the
+    /// task is not among the first.
     pub async fn ready_place(&self, id: &TaskId) -> Result<(u64, bool), BrokerError> {
         let (keys, stored) = (self.keys(id.queue()), id.stored());
         let last = (ENTRIES_MAX - 1).to_string();
@@ -123,8 +124,25 @@ impl Broker {
             return Ok((size(&rank), length > 0));
         }
         let place = entries.iter().position(|entry| entry.ends_with(&stored));
-        let before = place.map_or(length.min(ENTRIES_MAX as u64), |place| place as u64);
-        Ok((before, place.is_none() || ranked > 0))
+        let before = place.unwrap_or(entries.len());
+        let gone = self.tombstones(&keys, &entries[..before]).await?;
+        Ok(((before as u64).saturating_sub(gone), place.is_none() || ranked > 0))
+    }
+
+    /// Counts which of these entries of the ready list belong to tasks that were cancelled.
+    async fn tombstones(&self, keys: &Keys, entries: &[String]) -> Result<u64, BrokerError> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for entry in entries {
+            *counts.entry(entry.rsplit(':').next().unwrap_or_default()).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return Ok(0);
+        }
+        let mut skips = get(&["HMGET", &keys.of("skips")]);
+        skips.arg(counts.keys().collect::<Vec<_>>());
+        let skips = texts("HMGET", self.read_one(skips).await?)?;
+        let skipped = skips.iter().map(|skips| skips.parse().unwrap_or(0));
+        Ok(skipped.zip(counts.values()).map(|(skips, count): (u64, _)| skips.min(*count)).sum())
     }
 
     /// Reads the load of up to 100 workers of a queue.

@@ -272,15 +272,18 @@ pub(super) fn read_limit(stored: &str) -> Option<Limit> {
 
 /// Returns how many tasks may start at once now, as the script `claim` counts them.
 pub(super) fn tokens(rate: Rate, limit: Limit, full_at: u64, now_us: u64) -> u64 {
-    let (interval, burst) = (rate.interval_us(), u64::from(limit.burst_limit()));
-    let full_at = full_at.min(now_us + burst * interval).max(now_us);
-    (now_us + burst * interval - full_at) / interval
+    // A day for each of 2^32 tasks is more than 64 bits of microseconds.
+    let [interval, now_us, full_at] = [rate.interval_us(), now_us, full_at].map(u128::from);
+    let latest = now_us + u128::from(limit.burst_limit()) * interval;
+    let tokens = (latest - full_at.min(latest).max(now_us)) / interval;
+    u64::try_from(tokens).unwrap_or(u64::MAX)
 }
 
 /// Returns when a rate without tokens next lets a task start.
 fn next_token(rate: Rate, limit: Limit, full_at: u64) -> DateTime<Utc> {
     let others = u64::from(limit.burst_limit()) - 1;
-    instant(full_at.saturating_sub(others * rate.interval_us()).div_ceil(1_000))
+    let spent = others.saturating_mul(rate.interval_us());
+    instant(full_at.saturating_sub(spent).div_ceil(1_000))
 }
 
 /// Reads `<ms> <who>`, a line break, and why.

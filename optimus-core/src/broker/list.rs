@@ -73,10 +73,12 @@ impl Broker {
     }
 
     pub(super) fn read_list(queue: &QueueName, mut reply: Reply) -> Result<Listed, BrokerError> {
-        let mut listed = Listed { rows: Vec::new(), next: reply.text()? };
+        let next = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+        let mut listed = Listed { rows: Vec::new(), next };
         while !reply.is_empty() {
-            // Another program may have added a foreign entry to the list.
-            let id = TaskId::from_stored(queue.clone(), &reply.text()?);
+            // Another program may have added a foreign entry to the list, of any bytes.
+            let id = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+            let id = TaskId::from_stored(queue.clone(), &id);
             let worker = Some(reply.text()?).filter(|worker| !worker.is_empty());
             let at_ms = reply.text()?.parse::<f64>().ok().map(super::inspect::whole);
             let (header, tries) = (reply.bytes()?, read_tries(&reply.text()?));

@@ -97,6 +97,8 @@ impl Changes<'_> {
         if hold.stored_queue.as_ref() != Some(&chunk.queue) {
             // Another carrier would not look for uncounted changes in this queue yet.
             hold.progress.place = Some(start(first_state(hold), chunk.queue.clone()));
+            // It is stored before the first change, so that an undo finds all of them.
+            hold.progress.begun_ms.get_or_insert(hold.saved.now_ms);
             hold.chunk = Some((number, chunk));
             return Ok(After::More);
         }

@@ -163,16 +163,25 @@ fn bearers(text: &str, end: End) -> (String, bool) {
 }
 
 /// Returns where the password is in `user:password@host`. Of a text that is cut, it may be all
-/// after the first colon.
+/// after the first colon, also before what follows the cut text. A port is no password there.
 fn password_of_url(text: &str, end: End) -> Option<(usize, usize)> {
     let is_end = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
     let authority = &text[..text.find(is_end).unwrap_or(text.len())];
-    let user = match end {
-        End::Cut if authority.len() == text.len() => authority,
-        _ => authority.rsplit_once('@')?.0,
+    let user = match (authority.rsplit_once('@'), end) {
+        (_, End::Cut) if authority.len() == text.len() => authority,
+        (Some((user, _)), _) => user,
+        (None, End::Cut) if !has_port(authority) => authority,
+        (None, _) => return None,
     };
     let begin = user.find(':')? + 1;
     (begin < user.len()).then_some((begin, user.len()))
+}
+
+/// Returns whether a host may have only digits behind its colon, and then the end of a sentence.
+fn has_port(authority: &str) -> bool {
+    let port = authority.split_once(':').map_or("", |(_, port)| port);
+    let port = port.trim_end_matches([')', ']', '}', ',', '.', ';', ':', '!']);
+    authority.starts_with('[') || port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -234,6 +243,9 @@ mod tests {
             ("é redis://:pw", 13, "é redis://:[redacted]"),
             ("é redis://:pw", 14, "é redis://:[redacted]"),
             ("see http://host:80/x and", 24, "see http://host:80/x and"),
+            ("redis://ann:pw\nat b", 20, "redis://ann:[redacted]\nat b"),
+            ("(redis://ann:pw) at b", 21, "(redis://ann:[redacted] at b"),
+            ("(see http://host:80) b", 22, "(see http://host:80) b"),
             ("bearer abc", 10, "bearer [redacted]"),
             ("bearer abc", 99, "bearer abc"),
             ("see http://host:80", 99, "see http://host:80"),

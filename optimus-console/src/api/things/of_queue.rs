@@ -2,7 +2,8 @@
 
 use axum::Json;
 use optimus_core::{
-    AuditRow, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleDetails, WorkerDetails,
+    AuditRow, Error, GroupDetails, LaneDetails, LimitDetails, QueueName, ScheduleCursor,
+    ScheduleDetails, WorkerDetails,
 };
 
 use super::{ROWS_A_QUEUE, ThingsOf, queues_of, rows_of};
@@ -160,7 +161,7 @@ fn group_row(group: &GroupDetails) -> ThingRow {
     }
 }
 
-/// Lists schedules.
+/// Lists the schedules of a queue, or the first ones of each queue.
 #[utoipa::path(get, path = "/api/v1/schedules", tag = "things", params(ThingsOf), responses(
     (status = 200, body = Page<ThingRow>), (status = 403, body = ErrorBody)))]
 pub(crate) async fn schedules(
@@ -168,18 +169,31 @@ pub(crate) async fn schedules(
     Asked(asked): Asked<ThingsOf>,
 ) -> Result<Json<Page<ThingRow>>, Problem> {
     let queues = queues_of(&seat, &asked, |_| true).await?;
-    let (client, payloads) = (&seat.app.client, seat.payloads());
-    let inspector = &seat.inspector();
-    let page = rows_of(queues, |queue| async move {
-        let page = client.schedules().list(&queue, None, ROWS_A_QUEUE).await?;
-        let workers = if page.rows.iter().any(ScheduleDetails::is_overdue) {
-            inspector.workers(&queue).await?
-        } else {
-            Vec::new()
-        };
-        Ok(page.rows.iter().map(|found| schedule_row(found, &workers, payloads)).collect())
-    });
+    if asked.queue.is_some()
+        && let Some(queue) = queues.0.first()
+    {
+        let after = cursor(asked.after.as_deref())?;
+        return Ok(Json(schedules_of(&seat, queue, after.as_ref()).await?));
+    }
+    let seat = &seat;
+    let page =
+        rows_of(queues, |queue| async move { Ok(schedules_of(seat, &queue, None).await?.rows) });
     Ok(Json(page.await?))
+}
+
+async fn schedules_of(
+    seat: &Seat,
+    queue: &QueueName,
+    after: Option<&ScheduleCursor>,
+) -> Result<Page<ThingRow>, Error> {
+    let page = seat.app.client.schedules().list(queue, after, ROWS_A_QUEUE).await?;
+    let workers = if page.rows.iter().any(ScheduleDetails::is_overdue) {
+        seat.inspector().workers(queue).await?
+    } else {
+        Vec::new()
+    };
+    let rows = page.rows.iter().map(|found| schedule_row(found, &workers, seat.payloads()));
+    Ok(Page::new(rows.collect(), page.next.map(|next| next.to_string())))
 }
 
 fn schedule_row(

@@ -29,6 +29,7 @@ mod operation_counted;
 mod operation_figures;
 mod operation_moves;
 mod operations;
+mod operations_damaged;
 mod outcomes;
 mod outcomes_unknown;
 mod overdue;

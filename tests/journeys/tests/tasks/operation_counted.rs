@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use optimus_core::{
     Due, OperationAct, OperationFilter, OperationState, PACED, Task, TaskId, TaskState, Uuid,
-    broker::Broker,
+    broker::{Act, Broker, CountedTask, Mark, OperationBatch},
 };
 use optimus_worker::WorkerBuilder;
 
@@ -121,6 +121,28 @@ on_both! {
         assert_eq!(count(&bench, TaskState::Cancelled).await, 1);
         let dropped = bench.client.operations().get(&dropped.id).await.unwrap().unwrap();
         assert_eq!(dropped.undo(), None, "it has cancelled nothing");
+    }
+
+    async fn an_undo_brings_back_what_a_killed_carrier_has_cancelled_and_not_stored(bench: Bench) {
+        let (ids, operations) = (submitted(&bench, 3).await, bench.client.operations());
+        let id = counted(&bench, OperationAct::Cancel, all(TaskState::Ready)).await.id;
+        operations.confirm(&id, 3, "").await.unwrap();
+        // It has stored in which queue it goes on, cancels the tasks there, and is killed.
+        let lease = Duration::from_millis(1);
+        operations.carrier(&id).lease(lease).step().await.unwrap();
+        clock_moves_on(&bench).await;
+        let (broker, slot) = (bench.client.broker(), Broker::operations_slot());
+        let (fence, saved) = broker.operation_take(&slot, &id, lease).await.unwrap();
+        let mark = Mark::failed(0);
+        let tasks: Vec<_> = ids.into_iter().map(|id| CountedTask { id, mark }).collect();
+        let (states, until_ms) = (&[TaskState::Ready][..], saved.added_ms);
+        let batch = OperationBatch { operation: &id, fence, number: 1, states, until_ms };
+        broker.operate(Act::Cancel, tasks[0].id.queue(), batch, &tasks).await.unwrap();
+        clock_moves_on(&bench).await;
+        let done = operations.carry(&id).await.unwrap();
+        assert_eq!((done.state, sums(&done)), (OperationState::Done, [3, 3, 0, 0, 0]));
+        let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
+        assert_eq!(undo.matched, 3, "it has cancelled three tasks");
     }
 
     async fn an_undo_of_a_cancel_lets_delayed_tasks_wait_for_their_time(bench: Bench) {

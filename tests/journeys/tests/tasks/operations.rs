@@ -68,7 +68,7 @@ pub(crate) async fn count(bench: &Bench, state: TaskState) -> u64 {
 }
 
 /// Submits tasks that die, and waits until they are dead.
-async fn died(bench: &Bench, tasks: u32) -> Runs {
+pub(crate) async fn died(bench: &Bench, tasks: u32) -> Runs {
     let calls = (0..tasks).map(|number| Die { number }.call().header("tenant", "acme"));
     bench.client.submit_all(calls).await.unwrap();
     let runs = Runs::default();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::common::Bench;
 use optimus_core::{
-    BoxError, Call, Context, Due, QueueName, QueueOverview, Sampler, Schedule, Task, TaskId, Uuid,
-    store_schedule,
+    BoxError, Call, Context, Due, Gate, Limit, QueueName, QueueOverview, Rate, Sampler, Schedule,
+    Task, TaskId, Uuid, store_schedule,
 };
 use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,19 @@ async fn a_read_of_many_queues_costs_a_command_for_each_key_in_use_and_finds_new
 }
 
 #[tokio::test]
+async fn a_limit_with_the_largest_burst_is_read() {
+    let bench = Bench::on_redis().await;
+    bench.client.submit(Send {}.call()).await.unwrap();
+    let burst = u32::MAX;
+    let limit = Limit::new().rate("1/d".parse::<Rate>().unwrap()).burst(burst);
+    bench.client.gate("default", Gate::Queue).set(limit).await.unwrap();
+    let seen = overview(&bench, "default").await;
+    assert_eq!((seen.limit, seen.tokens), (Some(limit), Some(u64::from(burst))));
+    let listed = bench.client.inspector().limits("default", 9).await.unwrap().remove(0);
+    assert_eq!(listed.tokens, Some(u64::from(burst)));
+}
+
+#[tokio::test]
 async fn the_oldest_ready_task_is_seen_behind_newer_ones_with_a_higher_priority() {
     let bench = Bench::on_redis().await;
     let is_about = |oldest: Option<Duration>, ago| {
@@ -123,6 +136,17 @@ async fn the_oldest_ready_task_is_seen_behind_cancelled_ones() {
     bench.client.submit(made_ago(HOUR)).await.unwrap();
     let oldest = overview(&bench, "default").await.oldest;
     assert!(oldest.is_some_and(|oldest| oldest >= HOUR && oldest < HOUR + MINUTE), "{oldest:?}");
+}
+
+#[tokio::test]
+async fn tasks_that_were_cancelled_are_not_before_one_that_is_explained() {
+    let bench = Bench::on_redis().await;
+    for _ in 0..4 {
+        bench.client.submit(Send {}.call()).await.unwrap().cancel().await.unwrap();
+    }
+    let task = bench.client.submit(Send {}.call()).await.unwrap();
+    let text = bench.client.inspector().explain(task.id()).await.unwrap().to_string();
+    assert!(!text.contains("before it"), "{text}");
 }
 
 /// Stores a schedule, as a program of that release did so long ago.
