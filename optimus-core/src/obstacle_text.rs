@@ -253,7 +253,8 @@ pub(crate) fn fewer_slots_text(
         _ => write!(f, "{count} of {of} workers may use only some of their slots: {names}")?,
     }
     f.write_str(
-        "; `optimus audit list` says who has asked for it, `optimus process resume` ends it",
+        "; `optimus audit list` says who has asked for it, `optimus process resume` with the id \
+         that `optimus process list` shows ends it",
     )
 }
 

@@ -52,7 +52,7 @@ pub struct SliceScans {
     pub at_ms: u64,
     /// How many pages were read.
     pub pages: u64,
-    /// How many passes over a table have ended.
+    /// How many passes over a table have found rows and ended.
     pub passes: u64,
     /// How many rows were read.
     pub rows: u64,

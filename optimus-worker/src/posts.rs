@@ -23,6 +23,9 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// How long work that was dropped at the end may take to end.
 const END_WITHIN: Duration = Duration::from_millis(500);
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+/// The names of rosters are announced again after so many leases, because Redis may have lost them:
+/// a minute.
+const ANNOUNCES_AFTER: u32 = 4;
 /// A call has at least this much time.
 const CALL_LEAST: Duration = Duration::from_millis(20);
 
@@ -50,7 +53,7 @@ pub(crate) struct Posts {
     shared: Arc<Shared>,
     broker: Broker,
     members: Vec<Member>,
-    is_announced: bool,
+    announced_at: Option<Instant>,
 }
 
 impl Posts {
@@ -60,7 +63,7 @@ impl Posts {
         let functions = shared.shardeds.iter().copied().map(PostFunction::Sharded);
         let sources = shared.sources.scanned().cloned().map(PostFunction::Source);
         let members = functions.chain(sources).filter_map(member).collect();
-        Self { broker: shared.maintenance.clone(), members, shared, is_announced: false }
+        Self { broker: shared.maintenance.clone(), members, shared, announced_at: None }
     }
 
     /// Gives all posts back and leaves. A post whose work can't be ended stays until the lease is
@@ -150,19 +153,21 @@ impl Posts {
                 Err(problem) => member.failed(&problem),
             }
         }
-        if has_worked && !self.is_announced {
+        let again_after = self.shared.config.lease * ANNOUNCES_AFTER;
+        if has_worked && self.announced_at.is_none_or(|at| at + again_after <= now) {
             // Otherwise after a later heartbeat.
-            drop(timeout(self.patience(), self.announce()).await);
+            if let Ok(Ok(())) = timeout(self.patience(), self.announce()).await {
+                self.announced_at = Some(now);
+            }
         }
     }
 
     /// Adds the rosters to the list of those of the namespace.
-    async fn announce(&mut self) {
-        let mut is_announced = true;
+    async fn announce(&self) -> Result<(), BrokerError> {
         for member in &self.members {
-            is_announced &= self.broker.announce_roster(member.roster()).await.is_ok();
+            self.broker.announce_roster(member.roster()).await?;
         }
-        self.is_announced = is_announced;
+        Ok(())
     }
 
     /// Returns how long a call may take. The work must end with the lease, also while Redis does

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,6 +13,8 @@ use std::{
 use optimus_core::{
     Error, RosterName, Source, Stamp,
     broker::{Broker, Ended, SourceStanding},
+    log::Log,
+    log_event,
 };
 use tokio::time::{Instant, timeout};
 
@@ -45,6 +47,8 @@ pub(crate) struct SourceDesk {
     /// The figures of slices that are not told yet.
     figures: Mutex<BTreeMap<u16, String>>,
     heard: tokio::sync::Mutex<Heard>,
+    /// Whether the log says that the source is slow.
+    is_said_slow: AtomicBool,
 }
 
 /// What was heard last.
@@ -70,6 +74,7 @@ impl SourceDesk {
             told_at: Mutex::new(None),
             figures: Mutex::default(),
             heard: tokio::sync::Mutex::default(),
+            is_said_slow: AtomicBool::new(false),
         })
     }
 
@@ -131,6 +136,23 @@ impl SourceDesk {
         let is_slow = heard.standing.slow_since_ms > 0;
         let may_probe = is_slow && probe == Probe::Wanted && std::mem::take(&mut heard.has_probe);
         SourceStanding { may_probe, ..heard.standing }
+    }
+
+    /// Returns whether the source is slow. Writes to the log when that begins and when it is over,
+    /// once for all slices of this worker.
+    pub(crate) fn is_slow(&self, log: &Log, standing: &SourceStanding) -> bool {
+        let (source, is_slow) = (self.source.name(), standing.slow_since_ms > 0);
+        if self.is_said_slow.swap(is_slow, Ordering::AcqRel) == is_slow {
+            return is_slow;
+        }
+        if is_slow {
+            let text = "half of the last hundred attempts at tasks of this source have failed, so \
+                        it reads only a few rows a minute until more attempts succeed than fail";
+            log_event!(log, WARN, source, "{text}");
+        } else {
+            log_event!(log, INFO, source, "the tasks of this source succeed, so it reads all rows");
+        }
+        is_slow
     }
 
     /// Tells the last figures of a slice, which is given back then.

@@ -153,7 +153,7 @@ impl<'a> Scan<'a> {
         if asked.is_some_and(|before| before < standing.scan_at_ms) {
             self.plan.all_due(self.now());
         }
-        let is_slow = standing.slow_since_ms > 0;
+        let is_slow = self.desk.is_slow(&self.work.shared.log, &standing);
         if is_slow && !standing.may_probe {
             return Turn::Rest(REST_MAX);
         }

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use optimus_console::{
     Auth, Console, ConsoleError, ConsoleListener, Identity, Payloads, Role, Secrets,
 };
+use optimus_core::QueueName;
 use optimus_metrics::parse_address;
 use serde_json::json;
 
@@ -33,8 +34,8 @@ pub(crate) struct ConsoleArguments {
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
     /// A file with who may sign in: on each line a name, a role (`viewer`, `operator` or `admin`),
-    /// the SHA-256 of a token (`printf %s TOKEN | sha256sum`), and, if not all, the queues with
-    /// commas between them (`mail,tenant-*`).
+    /// the SHA-256 of a token (`printf %s TOKEN | sha256sum | cut -c-64`), and, if not all, the
+    /// queues with commas between them (`mail,tenant-*`).
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Ask for a name and a password, which each request then has, instead of a token.
@@ -152,12 +153,24 @@ fn secrets(file: &Path) -> Result<Secrets, Failure> {
             .ok_or_else(|| wrong(format!("{role:?} is not viewer, operator or admin")))?;
         let mut identity = Identity::new(name, role);
         if let Some(queues) = words.next() {
-            identity = identity.queues(queues.split(','));
+            let patterns: Vec<&str> = queues.split(',').collect();
+            if words.next().is_some() || !patterns.iter().all(|pattern| is_pattern(pattern)) {
+                let why = "after the SHA-256, write nothing or the queues, with commas and without \
+                           spaces between them: mail,tenant-*";
+                return Err(wrong(why.to_owned()));
+            }
+            identity = identity.queues(patterns);
         }
         secrets =
             secrets.add_sha256(identity, digest).map_err(|problem| wrong(problem.to_string()))?;
     }
     Ok(secrets)
+}
+
+/// Returns whether the name of a queue may match. `sha256sum` prints a `-` behind the hash, which
+/// nobody means as a queue.
+fn is_pattern(text: &str) -> bool {
+    text != "-" && (text == "*" || QueueName::new(text.replace('*', "x")).is_ok())
 }
 
 impl From<ConsoleError> for Failure {

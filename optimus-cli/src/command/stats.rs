@@ -28,7 +28,7 @@ pub(crate) struct StatsArguments {
     /// How far back to look: up to 2 hours by minutes, 14 days by hours, else 180 days by days.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse::duration)]
     last: Duration,
-    /// What a row is: a task, or a minute, hour or day of a queue.
+    /// What a row is: a task of a queue (`task`), or a minute, an hour or a day of it (`time`).
     #[arg(long, value_name = "ROW", default_value = "task")]
     by: By,
 }
@@ -121,7 +121,8 @@ pub(crate) async fn run(arguments: StatsArguments, session: &Session<'_>) -> Res
     let rows: Vec<StatsLine> =
         session.each_queue(&queues, read).await?.into_iter().flatten().collect();
     session.known_if_empty(&rows, &named).await?;
-    let none = format!("Nothing has ended in the last {}.", text::duration(last));
+    let last = text::duration(last);
+    let none = format!("No end is counted in the last {last}. Workers tell ends within a minute.");
     session.out.rows(&rows, session.now().await?, &none)?;
     Ok(Exit::Done)
 }

@@ -5,6 +5,7 @@ pub(crate) mod queues;
 mod schedules;
 pub(crate) mod server;
 pub(crate) mod shards;
+pub(crate) mod sources;
 mod waits;
 
 use serde::Serialize;

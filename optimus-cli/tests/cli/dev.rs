@@ -114,7 +114,13 @@ fn a_console_that_others_could_reach_needs_tokens() {
     assert!(refused.err.contains("no authentication"), "{refused:?}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tokens");
+    let hash = "0".repeat(64);
+    let with = |queues: &str| format!("ann admin {hash} {queues}");
+    let wrong = ":1: after the SHA-256, write nothing or the queues";
     for (text, why) in [
+        (&*with(" -"), wrong),
+        (&*with("mail, tenant-*"), wrong),
+        (&*with("mail tenant-*"), wrong),
         ("", "has no secret"),
         ("ann", ":1: write a name, a role and the SHA-256"),
         ("# people\nann boss 00", ":2: \"boss\" is not viewer, operator or admin"),

@@ -1,13 +1,15 @@
 //! `doctor` and `queue show` name what stops a queue: pauses, limits, quiet processes, dead steps.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use optimus::{Gate, TaskState};
+use optimus_core::{RosterName, broker::Ended};
 use optimus_testkit::eventually;
 
 use crate::{
     deep::{SOON, Ward},
     kit::raw,
+    shards::Holder,
     stage::{Stage, busy, send},
 };
 
@@ -143,4 +145,26 @@ async fn an_overdue_schedule_of_a_queue_without_a_worker_is_a_warning() {
     let row = stage.optimus(&["schedule", "list", "--json"]).ended(0).json().remove(0);
     assert_eq!(row["overdue_why"], "no worker serves the queue");
     assert!(row["overdue_ms"].as_u64().is_some_and(|ms| ms > 10_000), "{row}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_paused_or_slow_of_shards_and_sources_is_named() {
+    let stage = Stage::new().await;
+    let broker = stage.client.broker();
+    let (orders, rows) =
+        (RosterName::shards("orders").unwrap(), RosterName::sources("rows").unwrap());
+    for roster in [&orders, &rows] {
+        Holder::of(&stage, roster.clone()).await;
+    }
+    broker.suspend(&orders, None, "ann", "the disk is full").await.unwrap();
+    let ended = Ended { ok: 10, failed: 90, scan_at_ms: 0 };
+    broker.survey(&rows, ended, None, &BTreeMap::new()).await.unwrap();
+    let text = stage.optimus(&["doctor"]).out;
+    let paused = "function orders is paused by ann (the disk is full) until it is resumed";
+    assert!(text.contains(paused), "{text}");
+    let slow = warned(&stage, "5m", &["sources"]).remove(0);
+    assert!(slow.starts_with("source rows reads only a few rows a minute, because 90 %"), "{slow}");
+    broker.suspend(&rows, None, "ann", "").await.unwrap();
+    let text = stage.optimus(&["doctor"]).out;
+    assert!(text.contains("source rows is paused by ann until it is resumed"), "{text}");
 }

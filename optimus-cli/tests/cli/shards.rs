@@ -20,7 +20,12 @@ pub(crate) struct Holder<'a> {
 
 impl<'a> Holder<'a> {
     pub(crate) async fn of_orders(stage: &'a Stage) -> Self {
-        let (roster, broker) = (RosterName::shards("orders").unwrap(), stage.client.broker());
+        Self::of(stage, RosterName::shards("orders").unwrap()).await
+    }
+
+    /// Holds the two posts of a roster.
+    pub(crate) async fn of(stage: &'a Stage, roster: RosterName) -> Self {
+        let broker = stage.client.broker();
         broker.announce_roster(&roster).await.unwrap();
         let holding = broker.hold(&roster, &first_hold(&worker())).await.unwrap();
         Self { stage, roster, holding }

@@ -278,6 +278,10 @@ async fn rows_whose_tasks_a_flush_has_lost_are_found_by_the_next_pass() {
     })
     .await;
     bench.raw().await.run("FLUSHALL").await;
+    eventually("operators find the source again", WITHIN, async || {
+        bench.client.sources().await.is_ok_and(|names| names == ["rows"])
+    })
+    .await;
     let runs = bench.worker().task_type::<Pay>().source(rows).without_sources();
     let runs = bench.start(runs.data(table.clone()));
     eventually("all rows are done", WITHIN, async || table.done() == 100).await;

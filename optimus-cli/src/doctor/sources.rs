@@ -1,0 +1,35 @@
+//! Checks the sources: whether they are paused, or slow because their tasks fail.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use optimus_core::{Error, SourceDetails};
+
+use super::{Finding, shards};
+use crate::{
+    failure::Failure,
+    session::{REQUESTS_MAX, Session},
+};
+
+/// Checks all sources.
+pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure> {
+    let names = session.client.sources().await?;
+    let looks = names.into_iter().map(|name| async move {
+        Ok::<_, Error>(of_source(&session.client.source(&name).look().await?))
+    });
+    let found: Vec<_> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn of_source(source: &SourceDetails) -> Option<Finding> {
+    let name = &source.name;
+    if let Some(shut) = &source.paused {
+        return Some(shards::paused("sources", &format!("source {name}"), shut));
+    }
+    source.slow_since?;
+    let text = format!(
+        "source {name} reads only a few rows a minute, because {:.0} % of the last attempts at its \
+         tasks have failed; `optimus failures` lists the errors, and it reads all rows again once \
+         half of the attempts succeed",
+        100.0 * source.failed
+    );
+    Some(Finding::warning("sources", text))
+}
