@@ -170,7 +170,7 @@ fn secrets(file: &Path) -> Result<Secrets, Failure> {
 /// Returns whether the name of a queue may match. `sha256sum` prints a `-` behind the hash, which
 /// nobody means as a queue.
 fn is_pattern(text: &str) -> bool {
-    text != "-" && (text == "*" || QueueName::new(text.replace('*', "x")).is_ok())
+    text != "-" && QueueName::new(text.replace('*', "x")).is_ok()
 }
 
 impl From<ConsoleError> for Failure {

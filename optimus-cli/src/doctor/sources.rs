@@ -27,8 +27,8 @@ fn of_source(source: &SourceDetails) -> Option<Finding> {
     source.slow_since?;
     let text = format!(
         "source {name} reads only a few rows a minute, because {:.0} % of the last attempts at its \
-         tasks have failed; `optimus failures` lists the errors, and it reads all rows again once \
-         half of the attempts succeed",
+         tasks have failed; `optimus dead fingerprints` lists the errors of those that are dead, \
+         and it reads all rows again once more attempts succeed than fail",
         100.0 * source.failed
     );
     Some(Finding::warning("sources", text))

@@ -36,7 +36,7 @@ pub(super) fn planted(
     }
     let mut files: BTreeMap<PathBuf, String> =
         sources.into_iter().map(|(path, source)| (path, source.switched())).collect();
-    for path in files.keys().map(library_of).collect::<anyhow::Result<HashSet<_>>>()? {
+    for path in files.keys().map(|file| library_of(file)).collect::<anyhow::Result<HashSet<_>>>()? {
         let text = match files.remove(&path) {
             Some(text) => text,
             None => fs::read_to_string(root().join(&path))?,
@@ -47,7 +47,7 @@ pub(super) fn planted(
 }
 
 /// Returns the path of the library that has a file.
-fn library_of(file: &PathBuf) -> anyhow::Result<PathBuf> {
+fn library_of(file: &Path) -> anyhow::Result<PathBuf> {
     let package = file.components().next();
     let package = package.with_context(|| format!("{} is in no package", file.display()))?;
     Ok(Path::new(&package).join("src/lib.rs"))
