@@ -114,18 +114,20 @@ impl Broker {
             get(&["ZCARD", &keys.of("priority")]),
             get(&["LLEN", &keys.of("ready")]),
             get(&["LRANGE", &keys.of("ready"), "0", &last]),
+            get(&["HMGET", &keys.of("meta"), "tombstones"]),
         ];
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
         let (rank, ranked, length) = (next()?, size(&next()?), size(&next()?));
-        let entries = texts("LRANGE", next()?)?;
+        let (entries, gone) = (texts("LRANGE", next()?)?, texts("HMGET", next()?)?);
         if let redis::Value::Int(_) = rank {
             // A claim merges both by age, so some of the list may come first.
             return Ok((size(&rank), length > 0));
         }
         let place = entries.iter().position(|entry| entry.ends_with(&stored));
         let before = place.unwrap_or(entries.len());
-        let gone = self.tombstones(&keys, &entries[..before]).await?;
+        let has_gone = gone.iter().any(|count| !count.is_empty() && count != "0");
+        let gone = if has_gone { self.tombstones(&keys, &entries[..before]).await? } else { 0 };
         Ok(((before as u64).saturating_sub(gone), place.is_none() || ranked > 0))
     }
 
