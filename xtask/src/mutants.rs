@@ -47,12 +47,14 @@ fn mutants(args: &[String]) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let (args, bug) = (&mutant.killed_by, mutant.name.as_str());
         let suite = Suite { args, tree: &tree, redis_server: &redis_server, bug };
-        if mutant.is_of_scripts() {
+        let outcome = if mutant.is_of_scripts() {
             tree.apply(mutant)?;
-        }
-        let outcome = suite.run(bug);
-        tree.restore()?;
-        let outcome = outcome?;
+            let outcome = suite.run(bug);
+            tree.restore()?;
+            outcome?
+        } else {
+            suite.run(bug)?
+        };
         killed += usize::from(outcome.is_kill());
         let seconds = begun.elapsed().as_secs_f64();
         println!("  {:<42} {seconds:>5.1} s  {}", mutant.name, outcome.verdict());

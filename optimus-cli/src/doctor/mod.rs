@@ -8,6 +8,7 @@ pub(crate) mod shards;
 pub(crate) mod sources;
 mod waits;
 
+use optimus_core::Shut;
 use serde::Serialize;
 
 /// How much a finding matters.
@@ -46,6 +47,11 @@ impl Finding {
 
     pub(crate) fn note(check: &'static str, text: impl Into<String>) -> Self {
         Self::new(Level::Note, check, text)
+    }
+
+    /// Tells that an operator has paused something.
+    fn paused(check: &'static str, what: &str, shut: &Shut) -> Self {
+        Self::note(check, format!("{what} is {shut}"))
     }
 
     pub(crate) fn warning(check: &'static str, text: impl Into<String>) -> Self {

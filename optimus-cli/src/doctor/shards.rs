@@ -2,7 +2,7 @@
 //! fail.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{Error, ShardFailure, ShardHolder, ShardsDetails, Shut};
+use optimus_core::{Error, ShardFailure, ShardHolder, ShardsDetails};
 
 use super::Finding;
 use crate::{
@@ -21,16 +21,11 @@ pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure
     let looks = names.into_iter().map(|name| async move {
         let shards = session.client.shards(&name).look().await?;
         let what = format!("function {name}");
-        let paused = shards.paused.as_ref().map(|shut| paused("shards", &what, shut));
+        let paused = shards.paused.as_ref().map(|shut| Finding::paused("shards", &what, shut));
         Ok::<_, Error>(paused.into_iter().chain(failing(&shards)))
     });
     let found: Vec<_> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
-}
-
-/// Tells that an operator has paused something.
-pub(super) fn paused(check: &'static str, what: &str, shut: &Shut) -> Finding {
-    Finding::note(check, format!("{what} is {shut}"))
 }
 
 fn failing(shards: &ShardsDetails) -> Option<Finding> {

@@ -3,7 +3,7 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 use optimus_core::{Error, SourceDetails};
 
-use super::{Finding, shards};
+use super::Finding;
 use crate::{
     failure::Failure,
     session::{REQUESTS_MAX, Session},
@@ -22,7 +22,7 @@ pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure
 fn of_source(source: &SourceDetails) -> Option<Finding> {
     let name = &source.name;
     if let Some(shut) = &source.paused {
-        return Some(shards::paused("sources", &format!("source {name}"), shut));
+        return Some(Finding::paused("sources", &format!("source {name}"), shut));
     }
     source.slow_since?;
     let text = format!(

@@ -8,7 +8,7 @@ use std::{fs, io};
 use anyhow::{Context as _, ensure};
 use optimus_testkit::Mutant;
 
-use super::switch::{ASKED_BY_BODIES, Source};
+use super::switch::{Source, asked_by_bodies};
 use crate::cargo::{root, run};
 
 /// Returns the text of each file that has mutants of Rust code: in it, functions choose their body.
@@ -41,7 +41,7 @@ pub(super) fn planted(
             Some(text) => text,
             None => fs::read_to_string(root().join(&path))?,
         };
-        files.insert(path, text + ASKED_BY_BODIES);
+        files.insert(path, text + &asked_by_bodies());
     }
     Ok(files)
 }

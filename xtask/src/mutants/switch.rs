@@ -7,14 +7,18 @@
 /// The variable that names the mutant to run.
 pub(crate) const PLANTED: &str = "PLANTED_BUG";
 
-/// What each crate with mutants gets. Its bodies ask it which of them runs.
-pub(crate) const ASKED_BY_BODIES: &str = "
-pub(crate) fn is_planted(bug: &str) -> bool {
+/// Returns what each crate with mutants gets. Its bodies ask it which of them runs.
+pub(crate) fn asked_by_bodies() -> String {
+    format!(
+        "
+pub(crate) fn is_planted(bug: &str) -> bool {{
     static PLANTED: std::sync::LazyLock<Option<String>> =
-        std::sync::LazyLock::new(|| std::env::var(\"PLANTED_BUG\").ok());
+        std::sync::LazyLock::new(|| std::env::var({PLANTED:?}).ok());
     PLANTED.as_deref() == Some(bug)
+}}
+"
+    )
 }
-";
 
 /// A source file whose functions may have several bodies.
 pub(crate) struct Source {
