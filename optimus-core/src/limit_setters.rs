@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::{
-    Error, audit::AuditRow, gate::Gate, id::QueueName, inspect::Inspector, task_page::PAGE_MAX,
+    Error, audit::AuditRow, gate::Gate, id::QueueName, inspect::Inspector, limit::Limit,
+    task_page::PAGE_MAX,
 };
 
 /// The act of the audit that sets a limit.
@@ -48,6 +49,11 @@ impl LimitSetters {
         format!("{queue} {}", gate.text())
     }
 
+    /// Returns what the audit says of a limit that is set, which may go on after a `;`.
+    pub fn outcome(limit: &Limit) -> String {
+        format!("set to {limit}")
+    }
+
     /// Adds an act, unless it has failed or a later one is known.
     fn add(&mut self, row: AuditRow) {
         let outcome = row.outcome.as_deref().unwrap_or_default();
@@ -56,10 +62,12 @@ impl LimitSetters {
         }
     }
 
-    /// Returns the act that has set a limit. It is not known if a program has set it, if many acts
-    /// came after it, or if a later act may have set or removed it.
-    pub fn of(&self, queue: &QueueName, gate: &Gate) -> Option<&AuditRow> {
+    /// Returns the act that has set a limit to what it is now. It is not known if a program has set
+    /// it, also over what an operator had set, if many acts came after it, or if a later act may
+    /// have set or removed it.
+    pub fn of(&self, queue: &QueueName, gate: &Gate, limit: &Limit) -> Option<&AuditRow> {
         let row = self.0.get(&Self::target(queue, gate))?;
-        (row.act.act == SET && row.outcome.is_some()).then_some(row)
+        let outcome = row.outcome.as_deref()?.split(';').next();
+        (row.act.act == SET && outcome == Some(&Self::outcome(limit))).then_some(row)
     }
 }

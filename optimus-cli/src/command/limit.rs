@@ -123,8 +123,9 @@ impl Row for LimitRow {
     }
 }
 
-fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
+fn row(queue: &QueueName, found: &LimitDetails, setters: &LimitSetters) -> LimitRow {
     let rate = found.limit.rate_limit();
+    let set = setters.of(queue, &found.gate, &found.limit).filter(|_| found.is_set);
     LimitRow {
         queue: queue.clone(),
         gate: found.gate.text(),
@@ -132,7 +133,7 @@ fn row(queue: &QueueName, found: &LimitDetails) -> LimitRow {
         burst: rate.map(|_| found.limit.burst_limit()),
         max_working: found.limit.max_working_limit(),
         is_set: found.is_set,
-        set: None,
+        set: set.map(LimitSetting::of),
         working: found.working,
         waiting: found.waiting,
         may_start: found.tokens,
@@ -151,15 +152,12 @@ pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<
             limit = burst.into_iter().fold(limit, Limit::burst);
             limit = max_working.into_iter().fold(limit, Limit::max_working);
             limit.check()?;
-            let shown = limit.to_string();
             let handle = session.client.gate(&queue, gate.clone());
-            let answer = act(session, LIMIT_SET, (&queue, &gate), handle.set(limit)).await?;
-            changed(session, (&queue, &gate), &Done::Set(shown), answer)
+            act(session, LIMIT_SET, (&queue, &gate), Done::Set(limit), handle.set(limit)).await
         }
         LimitCommand::Remove { queue, gate } => {
             let handle = session.client.gate(&queue, gate.clone());
-            let answer = act(session, LIMIT_REMOVE, (&queue, &gate), handle.remove()).await?;
-            changed(session, (&queue, &gate), &Done::Removed, answer)
+            act(session, LIMIT_REMOVE, (&queue, &gate), Done::Removed, handle.remove()).await
         }
         LimitCommand::Pause { queue, gate } => pause(session, &queue, gate).await,
         LimitCommand::Resume { queue, gate } => resume(session, &queue, gate).await,
@@ -170,20 +168,16 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
     let (now, queues) = (session.now().await?, session.queues(named).await?);
     let read = async |inspector: optimus_core::Inspector, queue: QueueName| {
         let limits = inspector.limits(&queue, PAGE_MAX).await?;
-        let rows = limits.into_iter().map(|found| (row(&queue, &found), found.gate));
-        Ok(rows.collect::<Vec<_>>())
+        Ok(limits.into_iter().map(|found| (queue.clone(), found)).collect::<Vec<_>>())
     };
     let seen = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
-    let setters = if seen.iter().any(|(row, _)| row.is_set) {
+    let setters = if seen.iter().any(|(_, found)| found.is_set) {
         session.inspector().limit_setters().await?
     } else {
         LimitSetters::default()
     };
-    let with_setting = |(mut row, gate): (LimitRow, Gate)| {
-        row.set = setters.of(&row.queue, &gate).filter(|_| row.is_set).map(LimitSetting::of);
-        row
-    };
-    let rows: Vec<LimitRow> = seen.into_iter().map(with_setting).collect();
+    let rows: Vec<LimitRow> =
+        seen.iter().map(|(queue, found)| row(queue, found, &setters)).collect();
     session.known_if_empty(&rows, named).await?;
     session.out.rows(&rows, now, "There is no limit and no pause.")?;
     Ok(Exit::Done)
@@ -197,8 +191,7 @@ pub(crate) async fn pause(
 ) -> Result<Exit, Failure> {
     let handle = session.client.gate(queue, gate.clone());
     let pausing = handle.pause(&session.by, &session.reason);
-    let answer = act(session, "limit.pause", (queue, &gate), pausing).await?;
-    changed(session, (queue, &gate), &Done::Paused, answer)
+    act(session, "limit.pause", (queue, &gate), Done::Paused, pausing).await
 }
 
 /// Ends a pause.
@@ -208,15 +201,14 @@ pub(crate) async fn resume(
     gate: Gate,
 ) -> Result<Exit, Failure> {
     let handle = session.client.gate(queue, gate.clone());
-    let answer = act(session, "limit.resume", (queue, &gate), handle.resume()).await?;
-    changed(session, (queue, &gate), &Done::Resumed, answer)
+    act(session, "limit.resume", (queue, &gate), Done::Resumed, handle.resume()).await
 }
 
 /// What was done with a limit.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Done {
     /// It was set to this.
-    Set(String),
+    Set(Limit),
     Removed,
     Paused,
     Resumed,
@@ -231,22 +223,33 @@ impl Done {
             Self::Resumed => "resumed",
         }
     }
+
+    /// Returns what the audit says of it.
+    fn outcome(&self) -> String {
+        match self {
+            Self::Set(limit) => LimitSetters::outcome(limit),
+            done => done.word().to_owned(),
+        }
+    }
 }
 
-/// Does an act that the audit shows.
+/// Does an act that the audit shows, and says what has changed.
 async fn act(
     session: &Session<'_>,
     verb: &str,
     (queue, gate): (&QueueName, &Gate),
+    done: Done,
     doing: impl Future<Output = Result<GateAnswer, optimus_core::Error>>,
-) -> Result<GateAnswer, Failure> {
-    session.audited(verb, LimitSetters::target(queue, gate), doing).await
+) -> Result<Exit, Failure> {
+    let target = LimitSetters::target(queue, gate);
+    let answer = session.audited_as(verb, target, doing, |_| done.outcome()).await?;
+    changed(session, (queue, gate), done, answer)
 }
 
 fn changed(
     session: &Session<'_>,
     (queue, gate): (&QueueName, &Gate),
-    done: &Done,
+    done: Done,
     answer: GateAnswer,
 ) -> Result<Exit, Failure> {
     let word = done.word();
@@ -274,7 +277,7 @@ fn changed(
     if !answer.is_known {
         session.out.hint(&format!("it {answer}"));
     }
-    if *done == Done::Removed && !answer.was_set {
+    if done == Done::Removed && !answer.was_set {
         session.out.hint(&format!("no limit was set for {gate}; what tasks declare stays"));
     }
     Ok(Exit::Done)

@@ -94,7 +94,8 @@ impl Waits<'_> {
         }
         let (queue, gate, wait) = (self.queue, &limit.gate, text::duration(wait));
         let rate = limit.limit.rate_limit().map_or_else(String::new, |rate| format!(" of {rate}"));
-        let set = self.setters.of(queue, gate).filter(|_| limit.is_set).map(LimitSetting::of);
+        let set = self.setters.of(queue, gate, &limit.limit).filter(|_| limit.is_set);
+        let set = set.map(LimitSetting::of);
         let set = set.map_or_else(String::new, |set| format!(", set by {},", set.at(self.now)));
         let waiting = text::count(limit.waiting, "task");
         let text = format!(

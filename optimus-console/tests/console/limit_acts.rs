@@ -134,16 +134,21 @@ async fn nobody_is_named_for_a_limit_that_a_program_has_set() {
     let note = async |verb: &str, outcome: &str| {
         stage.client.audit(act(verb)).await.unwrap().outcome(outcome).await.unwrap();
     };
+    let set_by = async || limit(&served.browser, "queue").await.0["set by"].clone();
     gate.set(Limit::new().max_working(2)).await.unwrap();
-    assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
+    assert_eq!(set_by().await, json!(null));
     note("set", "failed: Redis was away").await;
-    assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
-    note("set", "done").await;
-    assert_eq!(limit(&served.browser, "queue").await.0["set by"], "ann");
-    note("remove", "done").await;
-    assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
-    note("set", "done").await;
+    assert_eq!(set_by().await, json!(null));
+    note("set", "set to 2 at once").await;
+    assert_eq!(set_by().await, "ann");
+    gate.set(Limit::new().max_working(3)).await.unwrap();
+    assert_eq!(set_by().await, json!(null), "a program has set it over hers");
+    gate.set(Limit::new().max_working(2)).await.unwrap();
+    note("remove", "removed").await;
+    assert_eq!(set_by().await, json!(null));
+    note("set", "set to 2 at once; it had none before").await;
+    assert_eq!(set_by().await, "ann");
     // Its program has ended before it could tell what came of this act.
     let _ = stage.client.audit(act("set")).await.unwrap();
-    assert_eq!(limit(&served.browser, "queue").await.0["set by"], json!(null));
+    assert_eq!(set_by().await, json!(null));
 }

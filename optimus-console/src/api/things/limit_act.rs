@@ -1,6 +1,6 @@
 //! Sets and removes limits: [`LimitTold`].
 
-use optimus_core::{Client, Gate, Limit, QueueName, Rate};
+use optimus_core::{Client, Gate, Limit, LimitSetters, QueueName, Rate};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -38,7 +38,7 @@ pub(super) async fn set(
     limit: Limit,
 ) -> Result<String, Problem> {
     let answer = client.gate(queue, gate).set(limit).await?;
-    Ok(format!("set to {limit}; it {answer}"))
+    Ok(format!("{}; it {answer}", LimitSetters::outcome(&limit)))
 }
 
 pub(super) async fn remove(

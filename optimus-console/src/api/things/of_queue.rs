@@ -71,7 +71,7 @@ pub(crate) async fn limits(
             let mut row = limit_row(&queue, limit, payloads);
             if limit.is_set {
                 let setters = setters.get_or_try_init(|| inspector.limit_setters()).await?;
-                row.facts.extend(set_by(setters.of(&queue, &limit.gate), payloads));
+                row.facts.extend(set_by(setters.of(&queue, &limit.gate, &limit.limit), payloads));
             }
             rows.push(row);
         }
