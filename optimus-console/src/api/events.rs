@@ -66,7 +66,7 @@ pub(crate) async fn events(
         operations: None,
         ready: VecDeque::new(),
     };
-    listener.hear(&first);
+    listener.hear(&first).await;
     let events = stream::unfold(listener, |mut listener| async move {
         let event = listener.next().await?;
         Some((Ok(event), listener))
@@ -99,7 +99,7 @@ impl Listener {
             if self.begun.elapsed() >= LASTS || !self.seat.is_still_signed_in() {
                 return None;
             }
-            self.hear(&snapshot);
+            self.hear(&snapshot).await;
         }
     }
 
@@ -122,14 +122,15 @@ impl Listener {
         self.operations = Some(now);
     }
 
-    fn hear(&mut self, snapshot: &Snapshot) {
+    async fn hear(&mut self, snapshot: &Snapshot) {
         self.hear_of_operations(snapshot);
         if self.known == Some(snapshot.number) {
             return;
         }
         self.known = Some(snapshot.number);
         let number = snapshot.number.to_string();
-        let json = snapshot.overview_json(&self.seat.identity, self.seat.payloads());
+        let (sampling, identity) = (&self.seat.app.sampling, &self.seat.identity);
+        let json = sampling.overview_json(snapshot, identity, self.seat.payloads()).await;
         self.ready.push_back(Event::default().event("overview").id(&number).data(&*json));
         for row in self.queues.iter().filter_map(|queue| snapshot.row(queue)) {
             let json = serde_json::to_string(row).unwrap_or_default();

@@ -15,8 +15,9 @@ use crate::{
 #[utoipa::path(get, path = "/api/v1/overview", tag = "look", responses(
     (status = 200, body = Overview), (status = 503, body = ErrorBody)))]
 pub(crate) async fn overview(seat: Seat) -> Result<Response, Problem> {
-    let snapshot = seat.app.sampling.snapshot().await?;
-    let json = snapshot.overview_json(&seat.identity, seat.payloads());
+    let sampling = &seat.app.sampling;
+    let snapshot = sampling.snapshot().await?;
+    let json = sampling.overview_json(&snapshot, &seat.identity, seat.payloads()).await;
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(([kind], json.to_string()).into_response())
 }

@@ -101,7 +101,7 @@ pub(crate) async fn search(
     hits.extend(by_biz_id(&seat, &snapshot, &q, &mut unread).await?);
     let text = q.to_lowercase();
     hits.extend(queues(&seat, &snapshot, &text));
-    hits.extend(causes(&seat, &snapshot, &text));
+    hits.extend(causes(&seat, &snapshot, &text).await);
     hits.extend(processes(&seat, &text).await?);
     let mut rows: Vec<_> = snapshot.seen_by(&seat.identity).map(|entry| &entry.row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.counts.dead + row.counts.ready));
@@ -214,10 +214,9 @@ fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
 }
 
 /// Looks through the causes that the overview has.
-fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
-    let seen =
-        snapshot.failures.iter().filter(|(queue, _)| seat.identity.queues.take(queue.as_str()));
-    let rows = seen.map(|(queue, row)| FailureRow::of(queue, row, seat.payloads()));
+async fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
+    let worst = seat.app.sampling.worst(snapshot, &seat.identity.queues).await;
+    let rows = worst.iter().map(|(queue, row)| FailureRow::of(queue, row, seat.payloads()));
     let has = |part: &Option<String>| {
         part.as_deref().is_some_and(|part| part.to_lowercase().contains(text))
     };

@@ -1,11 +1,11 @@
 //! Reads all queues for all who watch: once each 5 s, and not at all if nobody watches.
 
+mod causes;
 mod features;
 mod past;
 mod snapshot;
 
 use std::{
-    cmp::Reverse,
     sync::{
         Arc, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -13,9 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{
-    Client, Dying, Error, Failures, FingerprintRow, Fingerprints, Inspector, QueueName,
-};
+use optimus_core::{Client, Error, Failures, Inspector, QueueName};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, broadcast};
 
 use self::past::Past;
@@ -30,16 +28,14 @@ use crate::{
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 /// How many events a browser may be behind before it is dropped.
 const BEHIND_MAX: usize = 4;
-/// The causes of deaths are read in so many queues at each read.
-const DYING_MAX: usize = 5;
-/// So many causes are kept for the overview.
-const WORST_MAX: usize = 50;
 
 /// The reads of all queues.
 pub(crate) struct Sampling {
     inspector: Inspector,
     past: Mutex<Past>,
     failures: Mutex<Failures>,
+    /// One overview is made at a time.
+    forming: Mutex<()>,
     last: RwLock<Option<Arc<Snapshot>>>,
     news: broadcast::Sender<Arc<Snapshot>>,
     seats: Arc<Semaphore>,
@@ -59,6 +55,7 @@ impl Sampling {
             inspector: client.inspector(),
             past: Mutex::new(Past::new(client)),
             failures: Mutex::default(),
+            forming: Mutex::default(),
             last: RwLock::default(),
             news: broadcast::channel(BEHIND_MAX).0,
             seats: Arc::new(Semaphore::new(listeners_max)),
@@ -89,10 +86,7 @@ impl Sampling {
             return Ok(last);
         }
         let snapshot = match past.read().await {
-            Ok(mut snapshot) => {
-                snapshot.failures = self.worst(&snapshot).await;
-                snapshot
-            }
+            Ok(snapshot) => snapshot,
             Err(problem) => match self.last() {
                 Some(last) => last.without_redis(),
                 None => return Err(problem.into()),
@@ -103,29 +97,6 @@ impl Sampling {
         // Without a listener nobody hears it.
         let _ = self.news.send(snapshot.clone());
         Ok(snapshot)
-    }
-
-    /// Returns the causes with most dead tasks.
-    async fn worst(&self, snapshot: &Snapshot) -> Vec<(QueueName, FingerprintRow)> {
-        let found = self.failures(snapshot.dying(|_| true), DYING_MAX).await;
-        let (found, _) = found.unwrap_or_default();
-        let rows = found.iter().flat_map(|(queue, found)| {
-            found.rows.iter().map(move |row| (queue.clone(), row.clone()))
-        });
-        let mut rows: Vec<_> = rows.collect();
-        rows.sort_by_key(|(_, row)| Reverse(row.dead));
-        rows.truncate(WORST_MAX);
-        rows
-    }
-
-    /// Returns the causes of deaths in the queues with most dead tasks, and how many other queues
-    /// have dead tasks.
-    pub(crate) async fn failures(
-        &self,
-        queues: Vec<Dying>,
-        most: usize,
-    ) -> Result<(Vec<(QueueName, Arc<Fingerprints>)>, usize), Error> {
-        self.failures.lock().await.read(&self.inspector, queues, most).await
     }
 
     /// Reads a queue again, because somebody has changed it.

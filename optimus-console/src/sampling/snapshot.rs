@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -39,7 +39,6 @@ pub(crate) struct Snapshot {
     pub(crate) processes: u64,
     pub(crate) features: Features,
     pub(crate) series: Vec<Point>,
-    pub(crate) failures: Vec<(QueueName, FingerprintRow)>,
     /// The latest first.
     pub(crate) operations: Vec<Operation>,
     pub(crate) forms: Mutex<Forms>,
@@ -70,7 +69,6 @@ impl Default for Snapshot {
             processes: 0,
             features: Features::default(),
             series: Vec::new(),
-            failures: Vec::new(),
             operations: Vec::new(),
             forms: Mutex::default(),
         }
@@ -122,7 +120,6 @@ impl Snapshot {
             processes: self.processes,
             features: self.features,
             series: self.series.clone(),
-            failures: self.failures.clone(),
             operations: self.operations.clone(),
             forms: Mutex::default(),
         }
@@ -136,8 +133,13 @@ impl Snapshot {
         snapshot
     }
 
-    /// Returns what somebody sees first.
-    pub(crate) fn overview(&self, identity: &Identity, payloads: Payloads) -> Overview {
+    /// Returns what somebody sees first, with the causes of deaths in the queues that they see.
+    pub(super) fn overview(
+        &self,
+        identity: &Identity,
+        payloads: Payloads,
+        worst: &[(QueueName, FingerprintRow)],
+    ) -> Overview {
         let (mut counts, mut rates, mut oldest_ms) = (Counts::default(), Rates::default(), None);
         let mut queue_count = 0;
         let mut urgent: Vec<(u64, &QueueRow)> = Vec::new();
@@ -153,8 +155,6 @@ impl Snapshot {
         urgent.sort_by_key(|(urgency, _)| std::cmp::Reverse(*urgency));
         urgent.truncate(ATTENTION_MAX);
         let sees_all = identity.queues.is_all();
-        let failures =
-            self.failures.iter().filter(|(queue, _)| identity.queues.take(queue.as_str()));
         Overview {
             now_ms: self.now_ms,
             sampled_ms: self.now_ms,
@@ -168,7 +168,8 @@ impl Snapshot {
             queue_count: queue_count + if sees_all { self.left_out } else { 0 },
             left_out: self.left_out,
             attention: urgent.into_iter().map(|(_, row)| row.clone()).collect(),
-            failures: failures
+            failures: worst
+                .iter()
                 .take(FAILURES_MAX)
                 .map(|(queue, row)| FailureRow::of(queue, row, payloads))
                 .collect(),
@@ -195,19 +196,19 @@ impl Snapshot {
         seen.map(move |operation| OperationRow::of(operation, payloads))
     }
 
-    /// Returns the overview as JSON. People who see the same share it.
-    pub(crate) fn overview_json(&self, identity: &Identity, payloads: Payloads) -> Arc<str> {
-        let key = (identity.queues.clone(), payloads);
-        let forms = || self.forms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(json) = forms().get(&key) {
-            return json.clone();
-        }
-        let json = serde_json::to_string(&self.overview(identity, payloads)).unwrap_or_default();
-        let json: Arc<str> = json.into();
-        let mut forms = forms();
+    /// Returns the overview as JSON, if somebody who sees the same has asked for it.
+    pub(super) fn form(&self, identity: &Identity, payloads: Payloads) -> Option<Arc<str>> {
+        self.forms().get(&(identity.queues.clone(), payloads)).cloned()
+    }
+
+    pub(super) fn keep_form(&self, identity: &Identity, payloads: Payloads, json: Arc<str>) {
+        let mut forms = self.forms();
         if forms.len() < FORMS_MAX {
-            forms.insert(key, json.clone());
+            forms.insert((identity.queues.clone(), payloads), json);
         }
-        json
+    }
+
+    fn forms(&self) -> MutexGuard<'_, Forms> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -198,6 +198,39 @@ async fn why_a_task_waits_tells_nothing_of_tasks_in_other_queues() {
         told.extend(explain.contains("mail/").then_some(explain));
     }
     assert_eq!(told, [""; 0]);
+    let direct = call("x").queue("tenant-c").after(&hidden);
+    let direct = stage.submit(direct).await;
+    let explain = &tina.look(&format!("tasks/{direct}")).await["explain"];
+    let told = "it waits for 1 task of a queue that you do not see";
+    assert!(explain.to_string().contains(told), "{explain}");
+    let explain = &tina.look("queues/tenant-c").await["explain"];
+    assert!(!explain.to_string().contains("mail/"), "{explain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_of_a_session_has_the_causes_of_its_queues_however_many_die_elsewhere() {
+    let stage = Stage::new().await;
+    let served = stage.guarded();
+    let queues = ["a", "b", "c", "d", "e", "tenant-a"];
+    for queue in queues {
+        for _ in 0..if queue == "tenant-a" { 1 } else { 2 } {
+            let call = call(&format!("fail: {queue} is down")).max_retry(0);
+            stage.submit(call.queue(queue)).await;
+        }
+    }
+    let are_dead = async || {
+        let inspector = stage.client.inspector();
+        let overview = inspector.overview(&inspector.queues().await.unwrap()).await.unwrap();
+        overview.iter().map(|queue| queue.counts.dead).sum::<u64>() == 11
+    };
+    let ran = stage.worker_of(queues).run_until(eventually("all are dead", SOON, are_dead));
+    ran.await.unwrap();
+    for path in ["overview", "search?q=is+down"] {
+        let own = served.bearer("tina").look(path).await.to_string();
+        assert!(own.contains("tenant-a is down") && !own.contains("e is down"), "{path}: {own}");
+        let all = served.bearer("ann").look(path).await.to_string();
+        assert!(all.contains("e is down") && !all.contains("tenant-a is down"), "{path}: {all}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
