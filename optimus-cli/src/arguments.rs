@@ -9,8 +9,8 @@ use crate::{
         exporter::Exporter, flow::FlowCommand, group::GroupCommand, history::HistoryCommand,
         lane::LaneCommand, limit::LimitCommand, man::Man, namespace::NamespaceCommand,
         op::OpCommand, process::ProcessCommand, queue::QueueCommand, schedule::ScheduleCommand,
-        search::Search, shard::ShardCommand, stats::StatsArguments, task::TaskCommand, top::Top,
-        worker::WorkerCommand,
+        search::Search, shard::ShardCommand, source::SourceCommand, stats::StatsArguments,
+        task::TaskCommand, top::Top, worker::WorkerCommand,
     },
     failure::EXITS,
 };
@@ -104,6 +104,9 @@ pub(crate) enum Command {
     /// Shards of `#[sharded]` functions.
     #[command(subcommand)]
     Shard(ShardCommand),
+    /// Sources, which find the rows of a database that need a task.
+    #[command(subcommand)]
+    Source(SourceCommand),
     /// Dispensers, which hand out items to people.
     #[command(subcommand)]
     Dispenser(DispenserCommand),

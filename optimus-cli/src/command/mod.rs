@@ -25,6 +25,7 @@ pub(crate) mod schedule;
 mod schedule_row;
 pub(crate) mod search;
 pub(crate) mod shard;
+pub(crate) mod source;
 pub(crate) mod stats;
 pub(crate) mod task;
 mod task_log;
@@ -74,6 +75,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Limit(command) => limit::run(command, session).await,
         Command::Schedule(command) => schedule::run(command, session).await,
         Command::Shard(command) => shard::run(command, session).await,
+        Command::Source(command) => source::run(command, session).await,
         Command::Dispenser(command) => dispenser::run(command, session).await,
         Command::Group(command) => group::run(command, session).await,
         Command::Flow(command) => flow::run(command, session).await,

@@ -21,6 +21,7 @@ mod prometheus;
 mod redaction;
 mod scrub;
 mod shards;
+mod sources;
 mod stage;
 mod statistics;
 mod submits;
