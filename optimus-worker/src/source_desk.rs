@@ -133,17 +133,17 @@ impl SourceDesk {
             // Those who have waited for a call that was not answered do not repeat it.
             heard.at = Some(Instant::now());
         }
-        let is_slow = heard.standing.slow_since_ms > 0;
+        let is_slow = heard.standing.is_slow();
         let may_probe = is_slow && probe == Probe::Wanted && std::mem::take(&mut heard.has_probe);
         SourceStanding { may_probe, ..heard.standing }
     }
 
-    /// Returns whether the source is slow. Writes to the log when that begins and when it is over,
-    /// once for all slices of this worker.
-    pub(crate) fn is_slow(&self, log: &Log, standing: &SourceStanding) -> bool {
-        let (source, is_slow) = (self.source.name(), standing.slow_since_ms > 0);
+    /// Writes to the log when the source becomes slow and when that is over, once for all slices of
+    /// this worker.
+    pub(crate) fn log_slowness(&self, log: &Log, standing: &SourceStanding) {
+        let (source, is_slow) = (self.source.name(), standing.is_slow());
         if self.is_said_slow.swap(is_slow, Ordering::AcqRel) == is_slow {
-            return is_slow;
+            return;
         }
         if is_slow {
             let text = "half of the last hundred attempts at tasks of this source have failed, so \
@@ -152,7 +152,6 @@ impl SourceDesk {
         } else {
             log_event!(log, INFO, source, "the tasks of this source succeed, so it reads all rows");
         }
-        is_slow
     }
 
     /// Tells the last figures of a slice, which is given back then.

@@ -153,8 +153,8 @@ impl<'a> Scan<'a> {
         if asked.is_some_and(|before| before < standing.scan_at_ms) {
             self.plan.all_due(self.now());
         }
-        let is_slow = self.desk.is_slow(&self.work.shared.log, &standing);
-        if is_slow && !standing.may_probe {
+        self.desk.log_slowness(&self.work.shared.log, &standing);
+        if standing.is_slow() && !standing.may_probe {
             return Turn::Rest(REST_MAX);
         }
         let Some(at) = self.plan.next(self.now()) else { return self.rest() };
@@ -164,7 +164,7 @@ impl<'a> Scan<'a> {
         if self.is_full().await {
             return self.full();
         }
-        if !is_slow {
+        if !standing.is_slow() {
             return self.page(state, stopping, at, self.options.page).await;
         }
         self.probe(state, stopping).await

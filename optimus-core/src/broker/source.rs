@@ -35,6 +35,13 @@ pub struct SourceStanding {
     pub may_probe: bool,
 }
 
+impl SourceStanding {
+    /// Returns whether the source reads only probes.
+    pub fn is_slow(&self) -> bool {
+        self.slow_since_ms > 0
+    }
+}
+
 /// A source as it is stored.
 #[derive(Debug, Default)]
 pub struct SourceSeen {
