@@ -38,9 +38,9 @@ batch = batch_of(operated, batch)
 if batch and batch.is_stale then
   return { 'STALE' }
 end
-local states, open = standings_of(keys, asked)
+local states, open, _, dues = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
-local waiting, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}
+local waiting, records, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}, {}
 local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
 local leaves, times = leaves_of(meta), {}
@@ -48,7 +48,7 @@ queue.flow = flow
 for nth, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   local now_in = state or (holder and 'working' or 'ready')
-  if not is_meant(batch, keys, nth, id, now_in) then
+  if not is_meant(batch, keys, nth, id, now_in, dues[id]) then
     states[id] = state == 'cancelled' and 'left' or now_in
   elseif holder then
     if state ~= 'requested' then
@@ -65,11 +65,12 @@ for nth, id in ipairs(asked) do
     states[id] = 'requested'
   elseif not state or state == 'delayed' or state == 'retry' then
     waiting[#waiting + 1], states[id] = id, 'cancelled'
-    local due = state and redis.call('ZSCORE', keys[state], id)
+    local due = dues[id]
     if due and tonumber(due) > now then
       times[#times + 1], times[#times + 2] = id, with_due(redis.call('HGET', tries, id), due)
     end
-    headers[#waiting] = header_of(redis.call('HGET', tasks, id))
+    records[#waiting] = redis.call('HGET', tasks, id)
+    headers[#waiting] = header_of(records[#waiting])
     if flow and leave_unmet(flow, id, headers[#waiting], true) then
       moves.gone[id] = true
     end
@@ -84,7 +85,7 @@ for nth, id in ipairs(asked) do
 end
 local endings = endings_of(queue, waiting)
 for i, id in ipairs(waiting) do
-  note_cancelled(queue, endings, i, id, headers[i])
+  note_cancelled(queue, endings, i, id, headers[i], batch and batch.histories[id], records[i])
 end
 pass_permits(moves)
 read_drops(drops)

@@ -32,7 +32,7 @@ batch = batch_of(operated, batch)
 if batch and batch.is_stale then
   return { 'STALE' }
 end
-local states, open, left = standings_of(keys, asked)
+local states, open, left, times = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
 local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
@@ -42,7 +42,7 @@ for nth, id in ipairs(asked) do
   local state = states[id]
   if not state and holders[id] then
     states[id] = 'working'
-  elseif state ~= 'deleted' and not is_meant(batch, keys, nth, id, state or 'ready') then
+  elseif state ~= 'deleted' and not is_meant(batch, keys, nth, id, state or 'ready', times[id]) then
     states[id] = state or 'ready'
   elseif not state or from[state] then
     ids[#ids + 1], states[id] = id, 'deleted'

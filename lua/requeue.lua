@@ -40,8 +40,8 @@ if not batch and redis.call('GET', requeued) then
 end
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }
-local state = find(keys, id)
-if state ~= 'dead' and state ~= 'cancelled' or not is_meant(batch, keys, 1, id, state) then
+local state, _, at = find(keys, id)
+if state ~= 'dead' and state ~= 'cancelled' or not is_meant(batch, keys, 1, id, state, at) then
   return { 'WRONG_STATE', state }
 end
 local header = header_of(redis.call('HGET', tasks, id))

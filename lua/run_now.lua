@@ -30,13 +30,13 @@ end
 -- task due twice, it means those alone that are due after its cut-off, which is their time then.
 local due_at = batch and math.min(now, batch.until_ms) or now
 redis.call('LLEN', wake)
-local states, open = standings_of(keys, asked)
+local states, open, _, times = standings_of(keys, asked)
 local holders = holders_of(meta, workers, open)
 local reply, early, due = { 'OK' }, { delayed = {}, retry = {} }, 0
 for i, id in ipairs(asked) do
   local state = states[id]
-  local at = early[state] and tonumber(redis.call('ZSCORE', keys[state], id))
-  if at and is_meant(batch, keys, i, id, state) and (not batch or at > due_at) then
+  local at = early[state] and tonumber(times[id])
+  if at and is_meant(batch, keys, i, id, state, at) and (not batch or at > due_at) then
     due = due + 1
     if at > due_at then
       early[state][id] = true

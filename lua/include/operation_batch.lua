@@ -18,7 +18,8 @@ local function batch_of(operated, text)
   local known = redis.call('HMGET', operated, 'fence', 'number', 'done')
   local last_fence, last = tonumber(known[1] or 0), tonumber(known[2] or 0)
   local batch = { key = operated, fence = fence, number = number, until_ms = tonumber(until_ms),
-    states = {}, marks = {}, is_stale = last_fence > tonumber(fence) or last > tonumber(number),
+    states = {}, marks = {}, histories = {},
+    is_stale = last_fence > tonumber(fence) or last > tonumber(number),
     done = last == tonumber(number) and tonumber(known[3]) or 0 }
   for state in string.gmatch(states, '%a+') do
     batch.states[state] = true
@@ -30,18 +31,20 @@ local function batch_of(operated, text)
 end
 
 -- Returns the mark of a task: when it ended, or when its last attempt failed. So a task that was
--- counted and has ended or failed again since then has another mark.
-local function mark_of(keys, id, state)
+-- counted and has ended or failed again since then has another mark. The batch keeps the error
+-- history that was read for it.
+local function mark_of(batch, keys, id, state, at)
   if state == 'dead' or state == 'cancelled' then
-    return ENDED + tonumber(redis.call('ZSCORE', keys[state], id) or 0)
+    return ENDED + tonumber(at)
   end
-  local history = redis.call('HGET', string.sub(keys.meta, 1, -5) .. 'errors', id)
-  return tonumber(string.match(string.match(history or '', '[^\n]*$'), '^%d+') or 0)
+  local history = redis.call('HGET', string.sub(keys.meta, 1, -5) .. 'errors', id) or ''
+  batch.histories[id] = history
+  return tonumber(string.match(string.match(history, '[^\n]*$'), '^%d+') or 0)
 end
 
--- Returns whether a call means its nth task, which is in this state: it is as it was counted. A
--- task that waits without a time counts as ready or as blocked.
-local function is_meant(batch, keys, nth, id, state)
+-- Returns whether a call means its nth task, which is in this state since or until that time: it is
+-- as it was counted. A task that waits without a time counts as ready or as blocked.
+local function is_meant(batch, keys, nth, id, state, at)
   if not batch then
     return true
   end
@@ -50,7 +53,7 @@ local function is_meant(batch, keys, nth, id, state)
     and not (states.ready and states.blocked) then
     state = (is_blocked(keys, id) or waits_at_gate(keys, id)) and 'blocked' or 'ready'
   end
-  return states[state] and mark_of(keys, id, state) == batch.marks[nth]
+  return states[state] and mark_of(batch, keys, id, state, at) == batch.marks[nth]
 end
 
 -- Counts tasks that are changed.

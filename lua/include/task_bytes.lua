@@ -12,10 +12,11 @@ local function field_bytes(key, id)
 end
 
 -- Returns the bytes of one task: its record, its separate payload, and its error history. None of
--- them changes while the task is dead or cancelled. `history` is the error history that a script is
--- about to write.
-local function kept_bytes(meta, id, history)
+-- them changes while the task is dead or cancelled. `history` is the error history that a script
+-- has read or is about to write, and `record` the record that it has read, if any.
+local function kept_bytes(meta, id, history, record)
   local base = string.sub(meta, 1, -5)
-  return redis.call('HSTRLEN', base .. 'tasks', id) + field_bytes(base .. 'blobs', id)
+  return (record and #record or redis.call('HSTRLEN', base .. 'tasks', id))
+    + field_bytes(base .. 'blobs', id)
     + (history and #history or redis.call('HSTRLEN', base .. 'errors', id))
 end

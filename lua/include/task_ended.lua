@@ -17,10 +17,10 @@ local function endings_of(queue, ids)
     waiting = waiters_of(queue.meta, queue.waiters, ids) or {} }
 end
 
--- Ends the task at that position of the ids in that state. `history` is its error history, if the
--- script writes it. `biz` and `mark` are the key and value of its biz id's mark, if the end changes
--- the mark.
-local function note_end(endings, position, id, state, history, biz, mark)
+-- Ends the task at that position of the ids in that state. `history` is its error history and
+-- `record` its record, if the script writes or has read them. `biz` and `mark` are the key and
+-- value of its biz id's mark, if the end changes the mark.
+local function note_end(endings, position, id, state, history, biz, mark, record)
   local ends = #endings.ids + 1
   endings.ids[ends], endings.states[ends] = id, state
   endings.biz[ends], endings.marks[ends] = biz or false, mark or false
@@ -29,7 +29,8 @@ local function note_end(endings, position, id, state, history, biz, mark)
     endings.stopped[#endings.stopped + 1] = id
   end
   if state ~= 'success' then
-    endings.bytes[state] = (endings.bytes[state] or 0) + kept_bytes(endings.meta, id, history)
+    local bytes = kept_bytes(endings.meta, id, history, record)
+    endings.bytes[state] = (endings.bytes[state] or 0) + bytes
     endings.ended[state] = (endings.ended[state] or 0) + 1
     if endings.flow then
       endings.flow.tell_end(id, state)
@@ -38,9 +39,10 @@ local function note_end(endings, position, id, state, history, biz, mark)
 end
 
 -- Ends a task as Cancelled in the same way, and frees its biz id.
-local function note_cancelled(queue, endings, position, id, header, history)
+local function note_cancelled(queue, endings, position, id, header, history, record)
   local key = biz_key(queue.meta, header)
-  note_end(endings, position, id, 'cancelled', history, key, key and redis.call('GET', key))
+  local mark = key and redis.call('GET', key)
+  note_end(endings, position, id, 'cancelled', history, key, mark, record)
 end
 
 -- The fields of `meta` with the number of such ends so far.
@@ -50,11 +52,12 @@ local function write_ends(queue, endings, now)
   if #endings.stopped > 0 then
     redis.call('HDEL', queue.cancel, unpack(endings.stopped))
   end
-  local freed = {}
+  local freed, added, now_text = {}, { dead = {}, cancelled = {} }, whole(now)
   for i, id in ipairs(endings.ids) do
     local state, biz = endings.states[i], endings.biz[i]
-    if state ~= 'success' then
-      redis.call('ZADD', queue[state], whole(now), id)
+    local members = added[state]
+    if members then
+      members[#members + 1], members[#members + 2] = now_text, id
     end
     if biz and biz_ends(biz, endings.marks[i], id, state, now) then
       freed[#freed + 1] = biz
@@ -64,6 +67,7 @@ local function write_ends(queue, endings, now)
     redis.call('UNLINK', unpack(freed))
   end
   for state, bytes in pairs(endings.bytes) do
+    redis.call('ZADD', queue[state], unpack(added[state]))
     redis.call('HINCRBY', queue.meta, state .. '_bytes', whole(bytes))
     redis.call('HINCRBY', queue.meta, ENDS_OF[state], whole(endings.ended[state]))
   end
