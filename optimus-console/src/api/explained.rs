@@ -28,17 +28,17 @@ pub(super) fn explained(seat: &Seat, mut found: Explanation) -> Vec<String> {
 /// Leaves out the tasks of other queues. Returns for how many of them the task itself waits.
 fn hide(seat: &Seat, found: &mut Explanation) -> usize {
     let sees = |id: &TaskId| seat.sees(id.queue()).is_ok();
-    let may_see = |found: &PrerequisiteDetails| match &found.prerequisite {
+    let sees_one = |prerequisite: &Prerequisite| match prerequisite {
         Prerequisite::Task(id) => sees(id),
         Prerequisite::Key { queue, .. } => seat.sees(queue).is_ok(),
     };
+    let may_see = |found: &PrerequisiteDetails| sees_one(&found.prerequisite);
     let is_hidden =
         |one: &&Obstacle| matches!(one, Obstacle::Prerequisite(found) if !may_see(found));
     let hidden = found.obstacles.iter().filter(is_hidden).count();
     found.obstacles.retain_mut(|obstacle| match obstacle {
-        Obstacle::Prerequisite(found) | Obstacle::Origin { prerequisite: found, .. } => {
-            may_see(found)
-        }
+        Obstacle::Prerequisite(found) => may_see(found),
+        Obstacle::Origin { from, prerequisite, .. } => sees_one(from) && may_see(prerequisite),
         Obstacle::Cycle { path } => path.iter().all(sees),
         Obstacle::LostMember(lost) => sees(&lost.id) && sees(&lost.group),
         Obstacle::Prerequisites { unmet, .. } => {

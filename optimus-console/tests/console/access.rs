@@ -198,6 +198,13 @@ async fn why_a_task_waits_tells_nothing_of_tasks_in_other_queues() {
         told.extend(explain.contains("mail/").then_some(explain));
     }
     assert_eq!(told, [""; 0]);
+    let through = call("x").queue("mail").after(&between);
+    let through = stage.client.submit(through).await.unwrap();
+    let far = stage.submit(call("x").queue("tenant-d").after(&through)).await;
+    for path in [format!("tasks/{far}"), "queues/tenant-d".to_owned()] {
+        let explain = tina.look(&path).await["explain"].to_string();
+        assert!(!explain.contains("mail/"), "{path}: {explain}");
+    }
     let direct = call("x").queue("tenant-c").after(&hidden);
     let direct = stage.submit(direct).await;
     let explain = &tina.look(&format!("tasks/{direct}")).await["explain"];
