@@ -118,7 +118,7 @@ impl PrivateRedis {
                 server.release().await;
                 return Ok(Err(fs::read_to_string(&log).unwrap_or_default()));
             }
-            if Client::connect(&server.url).await.is_ok() {
+            if server.answers().await {
                 return Ok(Ok(server));
             }
             if tried.elapsed() > ANSWERS_WITHIN {
@@ -127,6 +127,13 @@ impl PrivateRedis {
             }
             sleep(ASK_AFTER).await;
         }
+    }
+
+    /// Returns whether this server answers, and not another one at its port.
+    async fn answers(&self) -> bool {
+        let Ok(client) = Client::connect(&self.url).await else { return false };
+        let facts = client.inspector().server().await;
+        facts.is_ok_and(|facts| facts.process_id.is_some() && facts.process_id == self.pid())
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {

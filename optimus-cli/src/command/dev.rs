@@ -71,11 +71,7 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
         tokio::select! {
             biased;
             () = ending => {}
-            ended = server.ended() => {
-                let status = ended.map(|status| status.to_string());
-                let status = status.unwrap_or_else(|problem| problem.to_string());
-                return Err(Failure::new(format!("the server has ended by itself: {status}")));
-            }
+            ended = server.ended() => return Err(Failure::new(ended_by_itself(ended))),
         }
         console.abort();
         server.stop().await;
@@ -88,7 +84,7 @@ pub(crate) async fn run(dev: Dev, global: &Global, out: &Out) -> Result<Exit, Fa
     if let Some(namespace) = &global.namespace {
         command.env("OPTIMUS_NAMESPACE", namespace);
     }
-    let code = run_beside(command, &mut server).await;
+    let code = run_beside(command, &mut server, out).await;
     if let (true, Ok(code)) = (dev.stay, &code) {
         out.hint(&format!("the command has ended with {code}; Ctrl-C ends the server"));
         asked_to_end().await;
@@ -119,7 +115,11 @@ async fn show(
 }
 
 /// Runs a command to its end, and returns its exit code. Ctrl-C reaches it without our help.
-async fn run_beside(mut command: Command, server: &mut PrivateRedis) -> std::io::Result<i32> {
+async fn run_beside(
+    mut command: Command,
+    server: &mut PrivateRedis,
+    out: &Out,
+) -> std::io::Result<i32> {
     let mut child = command.spawn()?;
     let mut is_server_there = true;
     loop {
@@ -127,9 +127,18 @@ async fn run_beside(mut command: Command, server: &mut PrivateRedis) -> std::io:
             biased;
             status = child.wait() => return Ok(code_of(status?)),
             () = asked_to_end() => forward(&child),
-            _ = server.ended(), if is_server_there => is_server_there = false,
+            ended = server.ended(), if is_server_there => {
+                is_server_there = false;
+                out.warn(&ended_by_itself(ended));
+            }
         }
     }
+}
+
+fn ended_by_itself(ended: std::io::Result<std::process::ExitStatus>) -> String {
+    let status = ended.map(|status| status.to_string());
+    let status = status.unwrap_or_else(|problem| problem.to_string());
+    format!("the server has ended by itself: {status}")
 }
 
 #[cfg(unix)]

@@ -80,6 +80,19 @@ fn a_machine_without_a_server_is_told_what_to_install() {
     assert!(ran.ended(3).err.contains("apt install redis-server"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_another_server_has_is_refused() {
+    let (_other, url) = start().await;
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap().to_owned();
+    for _ in 0..3 {
+        let mut command = optimus();
+        command.args(["dev", "--port", &port, "--", "echo", "it runs"]);
+        let ran = tokio::task::spawn_blocking(move || run(&mut command, "")).await.unwrap();
+        let ran = ran.ended(1);
+        assert!(ran.out.is_empty() && ran.err.contains("Address already in use"), "{ran:?}");
+    }
+}
+
 /// Asks a console over HTTP.
 fn ask(page: &str, path: &str) -> optimus_testkit::HttpAnswer {
     let address = page.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();

@@ -12,6 +12,8 @@ use super::{Broker, BrokerError, inspect::get, reply};
 pub struct ServerFacts {
     /// The server's version.
     pub version: Option<String>,
+    /// The id of the server's process on its machine.
+    pub process_id: Option<u32>,
     /// The word size of the server's build, in bits.
     pub bits: Option<u32>,
     /// The server's policy at maxmemory; any policy but `noeviction` may drop tasks.
@@ -161,6 +163,7 @@ impl Broker {
         let is_failing = |name| line_of(&info, name).map(|status| status != "ok");
         Ok(ServerFacts {
             version: line_of(&info, "redis_version:"),
+            process_id: line_of(&info, "process_id:").and_then(|id| id.parse().ok()),
             bits: line_of(&info, "arch_bits:").and_then(|bits| bits.parse().ok()),
             maxmemory_policy: line_of(&info, "maxmemory_policy:"),
             appendonly: line_of(&info, "aof_enabled:").map(|on| on == "1"),
