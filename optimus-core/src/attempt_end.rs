@@ -1,8 +1,8 @@
 //! How an attempt ended, for layers: [`End`].
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use crate::state::AttemptError;
+use crate::{platform, state::AttemptError};
 
 /// The end of an attempt, as Redis has accepted it; see [`Layer::ended`](crate::Layer::ended).
 #[derive(Debug, Clone)]
@@ -10,8 +10,10 @@ use crate::state::AttemptError;
 pub struct End {
     /// What happens to the task.
     pub outcome: Outcome,
-    /// How long the attempt took, including its layers.
+    /// How long the attempt took, including its layers and its wait for a thread of the runtime.
     pub ran: Duration,
+    /// When it was decided how the attempt ended, by the clock of this machine.
+    pub at: SystemTime,
     /// How long the task waited from its submit to this claim, including its delay and snoozes;
     /// `None` once an attempt has counted.
     pub waited: Option<Duration>,
@@ -47,7 +49,7 @@ impl End {
     /// Makes an end; for workers.
     #[doc(hidden)]
     pub fn new(outcome: Outcome, ran: Duration, waited: Option<Duration>) -> Self {
-        Self { outcome, ran, waited }
+        Self { outcome, ran, at: platform::now(), waited }
     }
 
     /// Returns why the attempt failed, if it did.

@@ -1,6 +1,6 @@
 //! The span of an attempt: [`begin`] makes it, [`end`] adds what became of the attempt.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use opentelemetry::{
     Context as OtelContext, KeyValue,
@@ -18,16 +18,13 @@ const ERROR_CHARS_MAX: usize = 1024;
 
 /// The span of an attempt that runs, as a value of the attempt.
 #[derive(Clone)]
-struct Begun {
-    cx: OtelContext,
-    at: SystemTime,
-}
+struct Begun(OtelContext);
 
 /// Makes the span of an attempt. Its parent is the context that was `stored`, if the first attempt
 /// starts within the given time after the submit. Else it begins a trace of its own, which links to
 /// that context: a trace should end, and retries of a task may follow each other for days.
 pub(crate) fn begin(ctx: &Context, stored: OtelContext, child_within: Duration) -> Span {
-    let (task, at) = (ctx.task(), SystemTime::now());
+    let task = ctx.task();
     // The name, target and level are those of the worker's span, which this one replaces.
     let span = tracing::error_span!(
         target: "optimus::task",
@@ -56,7 +53,7 @@ pub(crate) fn begin(ctx: &Context, stored: OtelContext, child_within: Duration) 
     span.set_attribute(names::MESSAGE_ID, ctx.id().to_string());
     span.set_attribute(names::TASK, task);
     span.set_attribute(names::ATTEMPT, i64::from(ctx.attempt()));
-    ctx.insert(Begun { cx: span.context(), at });
+    ctx.insert(Begun(span.context()));
     span
 }
 
@@ -72,7 +69,7 @@ fn without_span(cx: &OtelContext) -> OtelContext {
 
 /// Ends the span of an attempt, at the time at which the handler ended.
 pub(crate) fn end(ctx: &Context, end: &End) {
-    let Some(Begun { cx, at }) = ctx.data::<Begun>() else { return };
+    let Some(Begun(cx)) = ctx.data::<Begun>() else { return };
     let span = cx.span();
     span.set_attribute(KeyValue::new(names::OUTCOME, word(&end.outcome)));
     if let calls @ 2.. = ctx.calls().len() {
@@ -84,7 +81,7 @@ pub(crate) fn end(ctx: &Context, end: &End) {
         let text: String = error.message.chars().take(ERROR_CHARS_MAX).collect();
         span.set_status(Status::error(text));
     }
-    span.end_with_timestamp(at + end.ran);
+    span.end_with_timestamp(end.at);
 }
 
 fn word(outcome: &Outcome) -> &'static str {

@@ -11,9 +11,10 @@ use opentelemetry::{
     trace::{SpanId, SpanKind, Status, TraceContextExt as _},
 };
 use opentelemetry_sdk::trace::Sampler;
-use optimus_core::{Client, Task as _};
+use optimus_core::{BoxError, Call, Client, Context, Task};
 use optimus_otel::Traces;
 use optimus_testkit::eventually;
+use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 use tracing_subscriber::layer::{Layer as SubscriberLayer, SubscriberExt as _};
 
@@ -259,4 +260,48 @@ async fn a_gathered_run_is_one_span_that_says_how_many_calls_it_has() {
     bench.work(&last.unwrap()).await;
     assert_eq!(bench.all("submit pack").len(), 3);
     assert_eq!(attribute(&bench.one("run pack"), "messaging.batch.message_count"), "3");
+}
+
+/// Blocks its thread for longer than the other task may take.
+#[derive(Debug, Serialize, Deserialize)]
+struct Blocks {}
+
+impl Task for Blocks {
+    const NAME: &'static str = "blocks";
+    type Output = String;
+
+    async fn run(self, _: Context) -> Result<String, BoxError> {
+        std::thread::sleep(Duration::from_millis(1_500));
+        Ok(String::new())
+    }
+}
+
+/// Runs a task that blocks the only thread, and a short one that is claimed together with it.
+async fn beside_one_that_blocks(bench: &Bench, call: Call<Count>) {
+    let client = bench.client().await;
+    client.submit(Blocks {}.call().queue("money")).await.unwrap();
+    let waits = client.submit(call.queue("money")).await.unwrap();
+    let worker = worker(&bench.url).task_type::<Blocks>().layer(Traces::new());
+    let worker = worker.concurrency(4).build().unwrap();
+    let _ = worker.run_until(waits.result()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_span_of_a_run_that_waited_for_a_thread_ends_with_its_handler() {
+    let bench = Bench::new();
+    beside_one_that_blocks(&bench, Count {}.call()).await;
+    let over = std::time::SystemTime::now();
+    for name in ["run blocks", "run count"] {
+        let span = bench.one(name);
+        assert!(span.end_time <= over, "{name}: {span:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_given_back_before_it_begins_has_no_span() {
+    let bench = Bench::new();
+    let call = Count {}.call().timeout(Duration::from_millis(500));
+    beside_one_that_blocks(&bench, call).await;
+    let spans = bench.all("run count");
+    assert!(spans.len() == 1 && attribute(&spans[0], "optimus.outcome") == "success", "{spans:?}");
 }

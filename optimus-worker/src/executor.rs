@@ -39,7 +39,13 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
         // The future is large, and a spawn moves it several times.
         if shared.layers.is_empty() {
             let span = span(&prepared.attempt);
-            tokio::spawn(InSpan::new(span, Box::pin(run(shared.clone(), prepared))));
+            let shared = shared.clone();
+            let running = async move {
+                if may_run(&prepared.attempt) {
+                    run(shared, prepared).await;
+                }
+            };
+            tokio::spawn(InSpan::new(span, Box::pin(running)));
         } else {
             tokio::spawn(Box::pin(run_layered(shared.clone(), prepared)));
         }
@@ -50,6 +56,9 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
 /// are not asked in the tokio task that claims.
 async fn run_layered(shared: Arc<Shared>, prepared: Prepared) {
     let attempt = prepared.attempt.clone();
+    if !may_run(&attempt) {
+        return;
+    }
     let of_layer = guarded(|| shared.layers.span(&attempt.ctx)).unwrap_or_else(|text| {
         let id = attempt.lease.id.clone();
         log_event!(shared.log, ERROR, %id, text, "a layer panicked in `span`");
@@ -58,6 +67,12 @@ async fn run_layered(shared: Arc<Shared>, prepared: Prepared) {
     let span = of_layer.unwrap_or_else(|| span(&attempt));
     drop(attempt);
     InSpan::new(span, run(shared, prepared)).await;
+}
+
+/// Returns whether the handler may run. The maintenance thread may have given the task back, or
+/// ended the attempt by timeout, before this runtime came to it.
+fn may_run(attempt: &Attempt) -> bool {
+    attempt.begin() && !attempt.is_settled()
 }
 
 /// Returns the span of an attempt. It has the level ERROR, because the handler's own events of any
@@ -112,11 +127,6 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 /// drops may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let Prepared { attempt, definition, payload, mut slot } = prepared;
-    // The maintenance thread may have given the task back, or ended the attempt by timeout, before
-    // this runtime ran it.
-    if !attempt.begin() || attempt.is_settled() {
-        return;
-    }
     slot.begin();
     let unfinished = Unfinished { shared: &shared, attempt: &attempt };
     let mut running = None;
