@@ -38,6 +38,8 @@ pub(crate) struct Deadlines {
     idle_checks: u32,
     checked_all_at: Instant,
     thaw: Thaw,
+    /// Whether the log says that leases may be over.
+    is_said_doubtful: bool,
 }
 
 /// Notices when the process was stopped, by the times of this role's own checks.
@@ -70,13 +72,14 @@ impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let now = Instant::now();
         let thaw = Thaw { next_check: now, none_before: now, was_late: false };
-        Self { shared, idle_checks: 0, checked_all_at: now, thaw }
+        Self { shared, idle_checks: 0, checked_all_at: now, thaw, is_said_doubtful: false }
     }
 
     /// Checks all attempts, unless no attempt can be overdue.
     fn check_all(&mut self, now: Instant) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
+        self.log_doubt(&doubtful);
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
         if !is_due && doubtful.is_empty() && now < self.checked_all_at + CHECK_ALL_EVERY {
@@ -114,6 +117,20 @@ impl Deadlines {
         if overdue {
             attempt.abandon.notify_one();
         }
+    }
+
+    /// Logs once why handlers are asked to stop.
+    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>) {
+        let is_doubtful = !doubtful.is_empty() && !self.shared.attempts.is_empty();
+        if is_doubtful && !self.is_said_doubtful {
+            log_event!(
+                self.shared.log,
+                WARN,
+                "Redis has not answered for so long that leases may be over: handlers are asked \
+                 to stop, and their tasks are given back"
+            );
+        }
+        self.is_said_doubtful = is_doubtful;
     }
 
     /// Logs once that a thread does not return. The worker can't stop such a thread.
