@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 /// Linux counts CPU time in these parts of a second for programs, on every architecture.
-const TICKS_A_SECOND: u32 = 100;
+const TICKS_A_SECOND: u64 = 100;
 
 /// Returns the memory that the process has in RAM; `None` on other systems.
 pub(crate) fn rss_bytes() -> Option<u64> {
@@ -35,9 +35,10 @@ fn rss_in(status: &str) -> Option<u64> {
 fn cpu_in(stat: &str) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u32>().ok();
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
     let (user, system) = (ticks()?, ticks()?);
-    Some(Duration::from_secs(1) / TICKS_A_SECOND * user.checked_add(system)?)
+    let ticks = user.checked_add(system)?;
+    ticks.checked_mul(1_000 / TICKS_A_SECOND).map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -49,6 +50,8 @@ mod tests {
         assert_eq!(rss_in("Name:\tx\nVmRSS:\t    2048 kB\nThreads: 4\n"), Some(2 << 20));
         let fields = "S 1 2 3 4 5 6 7 8 9 10 250 50 0 0";
         assert_eq!(cpu_in(&format!("7 (a) b) {fields}")), Some(Duration::from_secs(3)));
+        let long = "7 (a) S 1 2 3 4 5 6 7 8 9 10 4294967296 4294967296 0 0";
+        assert_eq!(cpu_in(long), Some(Duration::from_millis(10 << 33)), "a year of CPU time");
         for strange in ["", "7 (a)", "7 (a) S 1 2", "VmRSS: many kB"] {
             assert_eq!((rss_in(strange), cpu_in(strange)), (None, None), "{strange}");
         }
