@@ -28,7 +28,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     runtime,
     sync::oneshot,
-    task::JoinHandle,
+    task::{JoinHandle, yield_now},
     time::{sleep, timeout},
 };
 
@@ -121,6 +121,8 @@ async fn serve(listener: Listener, answer: Asked) {
             oldest.abort();
         }
         open.push_back(tokio::spawn(connection(stream, answer.clone())));
+        // Those that wait to be accepted must not push out one that was not looked at yet.
+        yield_now().await;
     }
 }
 

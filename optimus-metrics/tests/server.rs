@@ -114,3 +114,27 @@ async fn a_port_in_use_is_refused_and_is_free_again_when_the_server_has_ended() 
         sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_request_that_waits_for_an_answer_to_be_made_is_not_pushed_out_by_later_connections() {
+    let server = Server::start(listener(), |_, _| {
+        sleep(Duration::from_millis(30));
+        Answer::probe(&[])
+    })
+    .unwrap();
+    let ask = |path: &str| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        stream
+    };
+    for _ in 0..5 {
+        let _large = ask("/metrics");
+        let mut probe = ask("/livez");
+        let others: Vec<_> =
+            (0..70).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        let mut answer = String::new();
+        probe.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        drop(others);
+    }
+}
