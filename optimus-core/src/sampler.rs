@@ -76,10 +76,12 @@ impl Sampler {
     /// the time in which a backlog is to end.
     pub fn new(
         inspector: Inspector,
-        named: Vec<QueueName>,
+        mut named: Vec<QueueName>,
         queues_max: usize,
         target: Duration,
     ) -> Self {
+        named.sort();
+        named.dedup();
         let (past, known) = (BTreeMap::new(), KnownKeys::default());
         Self { inspector, named, queues_max, target, past, known }
     }

@@ -55,8 +55,8 @@ table! { OF_WORKERS: "The metrics of a worker: what its process has done since i
     ATTEMPTS = "optimus_attempts_total" Counter ["queue", "task", "outcome"]
         "Attempts that ended: success, retry, dead, cancelled or snoozed.";
     ATTEMPTS_LOST = "optimus_attempts_lost_total" Counter ["queue", "task"]
-        "Attempts of lost workers that this worker took back; each also counts as a retry, \
-         dead or cancelled.";
+        "Attempts of lost workers that this worker took back; optimus_attempts_total counts each, \
+         too, as a retry, dead or cancelled.";
     ATTEMPTS_UNCOUNTED = "optimus_attempts_uncounted_total" Counter ["outcome"]
         "Attempts that used none of the retries, or of which it is unknown: given_back, stale \
          or unanswered.";
@@ -94,7 +94,7 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     UP = "optimus_redis_up" Gauge []
         "1 if the last read of Redis succeeded; 0 if not, and then no queue is shown.";
     QUEUES = "optimus_queues" Gauge []
-        "Queues of the namespace.";
+        "Queues that are read: those of the namespace, or those that were named.";
     QUEUES_LEFT_OUT = "optimus_queues_left_out" Gauge []
         "Queues that are not shown, because there are too many.";
     QUEUE_TASKS = "optimus_queue_tasks" Gauge ["queue", "state"]
@@ -111,8 +111,8 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
         "Attempts that ended in the life of the queue: success, retry, dead or cancelled. Tasks \
          that were cancelled while they waited count, too.";
     QUEUE_LOST = "optimus_queue_attempts_lost_total" Counter ["queue"]
-        "Attempts that were lost with their worker; each also counts as a retry, dead or \
-         cancelled.";
+        "Attempts that were lost with their worker; optimus_queue_attempts_total counts none of \
+         them as a retry.";
     QUEUE_BYTES = "optimus_queue_ended_bytes" Gauge ["queue", "state"]
         "Bytes of the tasks that are kept as dead or cancelled, without the overhead of Redis.";
     QUEUE_PAUSED = "optimus_queue_paused" Gauge ["queue"]
