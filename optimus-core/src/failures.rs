@@ -103,6 +103,17 @@ impl Failures {
         Ok((found, left_out))
     }
 
+    /// Returns what was last read in these queues, however long ago, for times in which Redis can't
+    /// be read.
+    pub fn kept(&self, mut queues: Vec<Dying>, most: usize) -> Vec<(QueueName, Arc<Fingerprints>)> {
+        queues.sort_by_key(|queue| Reverse(queue.dead));
+        let kept = queues.into_iter().take(most).filter_map(|Dying { queue, .. }| {
+            let found = self.0.get(&queue)?.found.clone();
+            Some((queue, found))
+        });
+        kept.collect()
+    }
+
     fn make_room(&mut self) {
         if self.0.len() < QUEUES_MAX {
             return;

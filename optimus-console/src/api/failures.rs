@@ -24,6 +24,8 @@ const ROWS_MAX: usize = 500;
 pub(crate) struct FailuresOf {
     /// Only those of this queue.
     queue: Option<String>,
+    /// Only those with this fingerprint.
+    fingerprint: Option<String>,
     /// How many rows: 100 unless it is given, 500 at most.
     limit: Option<usize>,
 }
@@ -32,6 +34,8 @@ pub(crate) struct FailuresOf {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailuresPage {
     rows: Vec<FailureRow>,
+    /// How many causes with fewer dead tasks were left out.
+    rows_left_out: usize,
     /// In how many queues they were read.
     queues: usize,
     /// How many queues with dead tasks were left out: those with fewest.
@@ -61,7 +65,12 @@ pub(crate) async fn failures(
             found.rows.iter().map(move |row| FailureRow::of(queue, row, payloads))
         })
         .collect();
+    if let Some(wanted) = &asked.fingerprint {
+        rows.retain(|row| row.fingerprint.as_ref() == Some(wanted));
+    }
     rows.sort_by_key(|row| Reverse(row.dead));
-    rows.truncate(asked.limit.unwrap_or(ROWS_DEFAULT).min(ROWS_MAX));
-    Ok(Json(FailuresPage { rows, queues: found.len(), left_out }))
+    let most = asked.limit.unwrap_or(ROWS_DEFAULT).min(ROWS_MAX);
+    let rows_left_out = rows.len().saturating_sub(most);
+    rows.truncate(most);
+    Ok(Json(FailuresPage { rows, rows_left_out, queues: found.len(), left_out }))
 }

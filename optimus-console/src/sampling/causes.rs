@@ -1,8 +1,9 @@
 //! The causes of deaths, and the overview that has them: of the queues that somebody sees.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use optimus_core::{Dying, Error, FingerprintRow, Fingerprints, QueueName};
+use tokio::time::timeout;
 
 use super::{Sampling, Snapshot};
 use crate::access::{Identity, Patterns, Payloads};
@@ -11,6 +12,8 @@ use crate::access::{Identity, Patterns, Payloads};
 const DYING_MAX: usize = 5;
 /// So many causes are kept for it.
 const WORST_MAX: usize = 50;
+/// How long an overview waits for them.
+const READ_WITHIN: Duration = Duration::from_secs(1);
 
 impl Sampling {
     /// Returns the causes with most dead tasks, in the queues with most of them of those that
@@ -21,7 +24,7 @@ impl Sampling {
         queues: &Patterns,
     ) -> Vec<(QueueName, FingerprintRow)> {
         let dying = snapshot.dying(|queue| queues.take(queue));
-        let (found, _) = self.failures(dying, DYING_MAX).await.unwrap_or_default();
+        let found = self.found_or_kept(snapshot, dying).await;
         let rows = found.iter().flat_map(|(queue, found)| {
             found.rows.iter().map(move |row| (queue.clone(), row.clone()))
         });
@@ -29,6 +32,21 @@ impl Sampling {
         rows.sort_by_key(|(_, row)| Reverse(row.dead));
         rows.truncate(WORST_MAX);
         rows
+    }
+
+    /// Returns what was read last if Redis can't be read in time.
+    async fn found_or_kept(
+        &self,
+        snapshot: &Snapshot,
+        dying: Vec<Dying>,
+    ) -> Vec<(QueueName, Arc<Fingerprints>)> {
+        if snapshot.redis.up {
+            let reading = self.failures(dying.clone(), DYING_MAX);
+            if let Ok(Ok((found, _))) = timeout(READ_WITHIN, reading).await {
+                return found;
+            }
+        }
+        self.failures.lock().await.kept(dying, DYING_MAX)
     }
 
     /// Returns the causes of deaths in the queues with most dead tasks, and how many other queues
@@ -41,8 +59,8 @@ impl Sampling {
         self.failures.lock().await.read(&self.inspector, queues, most).await
     }
 
-    /// Returns the overview as JSON. People who see the same share it: one of them makes it, and the
-    /// others wait for that.
+    /// Returns the overview as JSON. People who see the same share it: one of them makes it, and
+    /// the others wait for that.
     pub(crate) async fn overview_json(
         &self,
         snapshot: &Snapshot,

@@ -88,7 +88,7 @@ impl Sampling {
         let snapshot = match past.read().await {
             Ok(snapshot) => snapshot,
             Err(problem) => match self.last() {
-                Some(last) => last.without_redis(),
+                Some(last) => last.without_redis(past.next_number()),
                 None => return Err(problem.into()),
             },
         };

@@ -97,9 +97,8 @@ impl Past {
         }));
         entries.sort_by(|one, other| one.row.queue.cmp(&other.row.queue));
         self.last = Some(Last { at: now, left_out, unread });
-        self.reads += 1;
         Ok(Snapshot {
-            number: self.reads,
+            number: self.next_number(),
             at: now,
             now_ms,
             namespace: self.client.broker().namespace().to_owned(),
@@ -123,6 +122,12 @@ impl Past {
         })
     }
 
+    /// Returns the number of the next snapshot, also of one that could not be read.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.reads += 1;
+        self.reads
+    }
+
     /// Reads one queue again; `None` if it was not read before.
     pub(super) async fn reread(
         &mut self,
@@ -143,8 +148,7 @@ impl Past {
         let rates = before.rates;
         let rate = before.row.rate_s;
         let row = QueueRow::of(&sample, rate, shut.as_ref());
-        self.reads += 1;
-        let mut snapshot = last.clone_with(self.reads);
+        let mut snapshot = last.clone_with(self.next_number());
         let (dead_bytes, processes) = (sample.seen.counts.dead_bytes, before.processes);
         snapshot.entries[at] = Entry { row, dead_bytes, rates, processes };
         Ok(Some(snapshot))
@@ -234,6 +238,16 @@ fn float(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_read_after_one_that_failed_has_another_number() {
+        let client = Client::builder("memory://console-numbers").connect().await.unwrap();
+        let mut past = Past::new(&client);
+        let first = past.read().await.unwrap();
+        let failed = first.without_redis(past.next_number());
+        let again = past.read().await.unwrap();
+        assert_eq!([first.number, failed.number, again.number], [1, 2, 3]);
+    }
 
     #[tokio::test]
     async fn a_line_begins_again_after_a_time_in_which_nobody_has_read() {

@@ -126,8 +126,8 @@ impl Snapshot {
     }
 
     /// Returns the same numbers with a note that Redis can't be read.
-    pub(super) fn without_redis(&self) -> Self {
-        let mut snapshot = self.clone_with(self.number + 1);
+    pub(super) fn without_redis(&self, number: u64) -> Self {
+        let mut snapshot = self.clone_with(number);
         snapshot.redis.up = false;
         snapshot.at = Instant::now();
         snapshot

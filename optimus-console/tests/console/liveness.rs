@@ -1,13 +1,14 @@
-//! Which processes are there, by their leases.
+//! Which processes are there, by their leases, and what is shown while Redis is away.
 
 use std::time::Duration;
 
-use optimus::{QueueName, WorkerId};
+use optimus::{Client, QueueName, TaskState, Worker, WorkerId};
+use optimus_console::Console;
 use optimus_core::broker::{Attendance, Broker};
-use optimus_testkit::eventually;
+use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{SOON, Stage, call};
+use crate::stage::{SOON, Served, Stage, call, send_mail};
 
 /// Says that a process serves queue `video` and runs six tasks, with a lease of this time.
 async fn attends(stage: &Stage, lease: Duration) {
@@ -51,4 +52,32 @@ async fn a_queue_whose_last_lease_is_over_comes_before_one_that_has_failed_earli
         (&attention[1]["queue"], &attention[1]["unserved"]),
         (&json!("mail"), &json!(false))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_causes_of_deaths_are_shown_also_while_redis_is_away() {
+    let mut redis = RedisServer::start();
+    let client = Client::connect(&redis.url()).await.unwrap();
+    let served = Served::of(Console::new(client.clone()));
+    let overview = async || served.browser.look("overview").await;
+    let dies = async |how: &str| {
+        let id = client.submit(call(how).max_retry(0)).await.unwrap().id().clone();
+        let worker = Worker::builder(&redis.url()).only_named_tasks().task(send_mail);
+        let is_dead = async || {
+            let found = client.inspector().get(&id).await.unwrap();
+            found.is_some_and(|task| task.state == TaskState::Dead)
+        };
+        let ended = eventually("it is dead", SOON, is_dead);
+        worker.build().unwrap().run_until(ended).await.unwrap();
+    };
+    dies("fatal").await;
+    assert_eq!(overview().await["failures"].as_array().unwrap().len(), 1);
+    dies("fail: no route").await;
+    let is_read = async || overview().await["counts"]["dead"] == 2;
+    eventually("the second one is read", SOON, is_read).await;
+    redis.kill();
+    let is_down = async || overview().await["redis"]["up"] == false;
+    eventually("the console notices it", 2 * SOON, is_down).await;
+    let seen = overview().await;
+    assert!(!seen["failures"].as_array().unwrap().is_empty(), "{seen}");
 }

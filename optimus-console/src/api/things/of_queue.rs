@@ -75,9 +75,24 @@ pub(crate) async fn limits(
             }
             rows.push(row);
         }
+        if limits.len() >= ROWS_A_QUEUE {
+            rows.push(more_row(&queue));
+        }
         Ok(rows)
     });
     Ok(Json(page.await?))
+}
+
+/// Says that not all limits of a queue were read.
+fn more_row(queue: &QueueName) -> ThingRow {
+    ThingRow {
+        title: "more".to_owned(),
+        name: String::new(),
+        queue: Some(queue.to_string()),
+        state: format!("queue {queue} may have more limits than the {ROWS_A_QUEUE} that were read"),
+        facts: Vec::new(),
+        acts: Vec::new(),
+    }
 }
 
 /// Who has set a limit, and when.
