@@ -1,7 +1,7 @@
 //! `optimus limit`: limits and pauses of queues, task names, lanes and named limits.
 
 use chrono::{DateTime, Utc};
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use optimus_core::{
     Gate, GateAnswer, LIMIT_REMOVE, LIMIT_SET, Limit, LimitDetails, LimitSetters, PAGE_MAX,
     QueueName, Rate,
@@ -31,6 +31,9 @@ pub(crate) enum LimitCommand {
         queues: Vec<QueueName>,
     },
     /// Set a limit, instead of the one that tasks declare.
+    #[command(group(
+        ArgGroup::new("limit").required(true).multiple(true).args(["rate", "max_working"])
+    ))]
     Set {
         queue: QueueName,
         /// Where it applies: queue, task:NAME, lane:KEY or limit:NAME.
@@ -42,7 +45,7 @@ pub(crate) enum LimitCommand {
         #[arg(long, value_name = "N", requires = "rate")]
         burst: Option<u32>,
         /// How many tasks may run at once, over all workers.
-        #[arg(long, value_name = "N", required_unless_present = "rate")]
+        #[arg(long, value_name = "N")]
         max_working: Option<u32>,
     },
     /// Remove a limit that was set, so that those of the tasks apply.
@@ -176,6 +179,12 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
     } else {
         LimitSetters::default()
     };
+    let cut = queues
+        .iter()
+        .filter(|queue| seen.iter().filter(|(of, _)| of == *queue).count() >= PAGE_MAX);
+    for queue in cut {
+        session.out.hint(&format!("queue {queue} may have more limits than these"));
+    }
     let rows: Vec<LimitRow> =
         seen.iter().map(|(queue, found)| row(queue, found, &setters)).collect();
     session.known_if_empty(&rows, named).await?;

@@ -38,10 +38,20 @@ pub(crate) enum ProcessCommand {
 /// What it means that a process is lost.
 const LOST: &str = "its lease is over: it has died, or does not reach Redis";
 
-/// A process in the list.
+/// A process in the list, with what was asked of it.
 #[derive(Serialize)]
-#[serde(transparent)]
-struct ProcessRow(ProcessDetails);
+struct ProcessRow {
+    #[serde(flatten)]
+    process: ProcessDetails,
+    asked: Option<&'static str>,
+}
+
+impl ProcessRow {
+    fn of(process: ProcessDetails) -> Self {
+        let asked = Some(asked_of(&process)).filter(|asked| !asked.is_empty());
+        Self { process, asked }
+    }
+}
 
 impl Row for ProcessRow {
     const COLUMNS: &'static [Column] = &[
@@ -59,7 +69,7 @@ impl Row for ProcessRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let ProcessDetails { id, seen, about, doing, .. } = &self.0;
+        let ProcessDetails { id, seen, about, doing, .. } = &self.process;
         vec![
             Cell::new(id.to_string()),
             Cell::new(&about.host),
@@ -71,7 +81,7 @@ impl Row for ProcessRow {
             Cell::or_dash(doing.cpu.map(percent)),
             Cell::new(text::relative(*seen, now)),
             Cell::new(about.queues.join(", ")),
-            Cell::new(mode(&self.0)).tone(Tone::Warning),
+            Cell::new(mode(&self.process)).tone(Tone::Warning),
         ]
     }
 }
@@ -98,7 +108,7 @@ fn asked_of(process: &ProcessDetails) -> &'static str {
 pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         ProcessCommand::List => {
-            let rows: Vec<_> = processes(session).await?.into_iter().map(ProcessRow).collect();
+            let rows: Vec<_> = processes(session).await?.into_iter().map(ProcessRow::of).collect();
             session.out.rows(&rows, session.now().await?, "No process runs a worker.")?;
             Ok(Exit::Done)
         }
@@ -106,12 +116,12 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
         ProcessCommand::Quiet { id } => {
             let process = session.client.process(&id.parse()?);
             let answer = session.audited("process.quiet", &id, process.quiet()).await?;
-            asked(session, &id, answer, "begins no more tasks")
+            asked(session, &id, answer, "begins no more tasks").await
         }
         ProcessCommand::Resume { id } => {
             let process = session.client.process(&id.parse()?);
             let answer = session.audited("process.resume", &id, process.resume()).await?;
-            asked(session, &id, answer, "uses all its slots")
+            asked(session, &id, answer, "uses all its slots").await
         }
         ProcessCommand::Slots { id, count } => {
             let process = session.client.process(&id.parse()?);
@@ -123,6 +133,7 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
                 answer,
                 &format!("uses up to {}", text::count(count as u64, "slot")),
             )
+            .await
         }
         ProcessCommand::Stop { id } => {
             let worker: WorkerId = id.parse()?;
@@ -132,7 +143,7 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
             session.consent.ask(&format!("Stop {id}?"))?;
             let process = session.client.process(&worker);
             let answer = session.audited("process.stop", &id, process.stop()).await?;
-            asked(session, &id, answer, "ends")
+            asked(session, &id, answer, "ends").await
         }
     }
 }
@@ -154,7 +165,7 @@ fn absent(id: &str) -> Failure {
     Failure::not_found(format!("no process {id} is there; `optimus process list` has the ids"))
 }
 
-fn asked(
+async fn asked(
     session: &Session<'_>,
     id: &str,
     answer: ProcessAnswer,
@@ -162,6 +173,10 @@ fn asked(
 ) -> Result<Exit, Failure> {
     if answer == ProcessAnswer::Absent {
         return Err(absent(id));
+    }
+    let known = processes(session).await?;
+    if known.iter().any(|process| process.id.as_str() == id && process.is_lost) {
+        session.out.hint(&format!("{LOST}; it obeys only if it comes back"));
     }
     session
         .out
@@ -174,7 +189,9 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let Some(process) = rows.into_iter().find(|process| process.id.as_str() == id) else {
         return Err(absent(id));
     };
-    let ProcessDetails { seen, about, doing, .. } = &process;
+    let row = ProcessRow::of(process);
+    let ProcessRow { process, asked } = &row;
+    let ProcessDetails { seen, about, doing, .. } = process;
     let slots = format!("{} of {} in use", doing.busy, doing.slots);
     let running: Vec<String> =
         doing.running.iter().map(|task| clean::line(&line(task, now))).collect();
@@ -187,14 +204,14 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("started", Some(text::instant(about.started, now))),
         ("seen", Some(text::instant(*seen, now))),
         ("lost", process.is_lost.then(|| LOST.to_owned())),
-        ("asked", Some(asked_of(&process)).filter(|mode| !mode.is_empty()).map(str::to_owned)),
+        ("asked", asked.map(str::to_owned)),
         ("slots", Some(slots)),
         ("memory", doing.rss_bytes.map(text::size)),
         ("cpu", doing.cpu.map(percent)),
         ("queues", Some(about.queues.join(", "))),
         ("runs", Some(running.join("\n"))),
     ];
-    session.out.fields(&process, &fields)?;
+    session.out.fields(&row, &fields)?;
     if doing.busy > doing.running.len() {
         session.out.hint(&format!("the {} that have run longest", doing.running.len()));
     }

@@ -59,9 +59,10 @@ struct SourceRow {
     submitted: u64,
     pages_failed: u64,
     /// The part of the last attempts of its tasks that has failed, from 0 to 1.
-    failed: f64,
+    failed_part: f64,
     #[serde(rename = "slow_since_ms", with = "chrono::serde::ts_milliseconds_option")]
     slow_since: Option<DateTime<Utc>>,
+    paused: bool,
     pause: Option<Pause>,
 }
 
@@ -76,8 +77,9 @@ impl SourceRow {
             rows: sum(|scans| scans.rows),
             submitted: sum(|scans| scans.submitted),
             pages_failed: sum(|scans| scans.failed),
-            failed: found.failed,
+            failed_part: found.failed,
             slow_since: found.slow_since,
+            paused: found.paused.is_some(),
             pause: found.paused.as_ref().map(Pause::of),
         }
     }
@@ -97,7 +99,7 @@ impl Row for SourceRow {
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
         let slow = self.slow_since.map(|since| {
-            let percent = 100.0 * self.failed;
+            let percent = 100.0 * self.failed_part;
             format!("slow since {}: {percent:.0} % of attempts fail", text::relative(since, now))
         });
         let state = self.pause.as_ref().map(|pause| pause.at(now)).or(slow);
@@ -121,6 +123,7 @@ struct SliceRow {
     host: Option<String>,
     #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds_option")]
     since: Option<DateTime<Utc>>,
+    paused: bool,
     pause: Option<Pause>,
     #[serde(flatten)]
     scans: SliceScans,
@@ -135,6 +138,7 @@ impl SliceRow {
             worker: holder.map(|holder| holder.worker.to_string()),
             host: holder.map(|holder| holder.host.clone()),
             since: holder.map(|holder| holder.since),
+            paused: pause.is_some(),
             pause: pause.map(Pause::of),
             scans: slice.scans.clone(),
         }

@@ -90,7 +90,6 @@ impl Look {
         let Self { queue, counts, workers, why, first, blocked } = self;
         let waits = Waits { queue, why, now, late, setters };
         let mut findings = waits.findings();
-        let has_cause = findings.iter().any(|one| one.level == Level::Warning);
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
         let waiting = counts.ready + counts.delayed + counts.retry + counts.blocked;
         let live = self.live(now);
@@ -100,7 +99,7 @@ impl Look {
             findings.push(Finding::warning("unserved", text));
         }
         findings.extend(self.oldest(now, late).filter(|_| !is_paused));
-        findings.extend(waits.blocked(counts.blocked, blocked).filter(|_| !has_cause));
+        findings.extend(waits.blocked(counts.blocked, blocked).filter(|_| !counts.paused));
         let known: BTreeSet<&str> = workers
             .iter()
             .flat_map(|worker| &worker.description.tasks)

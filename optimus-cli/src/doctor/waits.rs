@@ -125,14 +125,22 @@ impl Waits<'_> {
         Finding::warning("unmet", text)
     }
 
+    /// Returns how many blocked tasks an obstacle keeps that is a finding of its own, or that wait
+    /// for other tasks.
+    fn told(&self, obstacle: &Obstacle) -> u64 {
+        match obstacle {
+            Obstacle::Prerequisites { waiting, .. } => *waiting,
+            Obstacle::Limit(limit) if self.finding(obstacle).is_some() => limit.waiting,
+            Obstacle::WaitingLane(lane) if lane.shut.is_some() => lane.waiting,
+            _ => 0,
+        }
+    }
+
     /// Checks how long the first blocked task waits, of the first ones that wait for a lane, a
     /// limit or a run.
     pub(crate) fn blocked(&self, blocked: u64, first: &[TaskRow]) -> Option<Finding> {
-        let unmet = self.why.obstacles.iter().find_map(|obstacle| match obstacle {
-            Obstacle::Prerequisites { waiting, .. } => Some(*waiting),
-            _ => None,
-        });
-        let held = blocked.saturating_sub(unmet.unwrap_or(0));
+        let told: u64 = self.why.obstacles.iter().map(|obstacle| self.told(obstacle)).sum();
+        let held = blocked.saturating_sub(told);
         let age = text::since(first.iter().filter_map(|row| row.created).min()?, self.now);
         (held > 0 && age > self.late).then(|| {
             let (queue, age, held) =

@@ -44,5 +44,5 @@ fn row(line: &FailureLine, now: DateTime<Utc>) -> Row {
         Cell::new(&line.task),
         Cell::new(&line.cause),
     ];
-    Row { key: format!("{} {} {}", line.queue, line.task, line.cause), cells }
+    Row { key: line.key.clone(), cells }
 }

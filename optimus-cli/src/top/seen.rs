@@ -148,6 +148,8 @@ impl Seen {
 /// Dead tasks with the same cause.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FailureLine {
+    /// Tells it from other causes of the queue, also if only the first ones have a text.
+    pub(super) key: String,
     pub(super) queue: String,
     pub(super) task: String,
     pub(super) dead: u64,
@@ -162,7 +164,9 @@ impl FailureLine {
         let reason = row.reason.map(|reason| reason.to_string());
         let cause = row.error.as_ref().map(|error| secrets.text(&error.message));
         let cause = cause.map(|message| Fingerprint::outline(&message));
+        let print = row.fingerprint.map(|print| print.to_string()).unwrap_or_default();
         Self {
+            key: format!("{queue} {print} {}", reason.as_deref().unwrap_or_default()),
             queue: queue.to_string(),
             task: row.task.clone().unwrap_or_default(),
             dead: row.dead,

@@ -64,6 +64,7 @@ fn seen() -> Seen {
         running,
     };
     let failure = |queue: &str, dead: u64, cause: &str| FailureLine {
+        key: format!("{queue} {cause}"),
         queue: queue.to_owned(),
         task: "send_mail".to_owned(),
         dead,

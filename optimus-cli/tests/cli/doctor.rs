@@ -78,6 +78,26 @@ async fn a_limit_that_lets_nothing_start_for_long_and_old_blocked_tasks_are_warn
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_paused_lane_hides_no_task_that_waits_for_long_in_another_lane() {
+    let stage = Stage::new().await;
+    let lane = stage.client.gate("mail", Gate::Lane("tenant-99".into()));
+    lane.pause("eve", "a bug").await.unwrap();
+    let in_lane = |how: &str, lane: &str| send(how.to_owned()).max_retry(3).lane(lane);
+    let holder = stage.client.submit(in_lane("retry", "shop")).await.unwrap().id().clone();
+    stage.client.submit(in_lane("x", "shop")).await.unwrap();
+    let paused = stage.client.submit(in_lane("x", "tenant-99")).await.unwrap().id().clone();
+    stage.client.submit(in_lane("x", "tenant-99")).await.unwrap();
+    let wait = async || {
+        stage.state(&holder).await == TaskState::Retry
+            && stage.state(&paused).await == TaskState::Blocked
+    };
+    stage.worker().run_until(eventually("both wait", SOON, wait)).await.unwrap();
+    assert_eq!(warned(&stage, "1ms", &["paused"]).len(), 1);
+    let found = warned(&stage, "1ms", &["blocked"]).remove(0);
+    assert!(found.starts_with("queue mail: 1 blocked task, and the first one"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_queue_whose_only_process_is_quiet_is_not_served() {
     let stage = Arc::new(Stage::new().await);
     let (_, running) = busy(&stage).await;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     shards::Holder,
+    sources,
     stage::{Filled, Stage, busy, send},
     statistics::{DOING, PROCESS, attend},
 };
@@ -15,7 +16,7 @@ use crate::{
 /// Fields whose values users write.
 const OF_USERS: [&str; 4] = ["arguments", "headers", "result", "position"];
 /// Numbers that are no counts and no times: cores, a part of 1, tasks per second.
-const FRACTIONS: [&str; 3] = ["cpu", "part", "rate_s"];
+const FRACTIONS: [&str; 4] = ["cpu", "part", "rate_s", "failed_part"];
 /// Names of things that have another name: the right one is behind it.
 const NAMES: [(&str, &str); 6] = [
     ("fp", "fingerprint"),
@@ -117,7 +118,9 @@ fn commands(tasks: &Filled, [worker, group, running]: [&str; 3]) -> Vec<String> 
         schedule run-now digest|schedule history digest|schedule pause digest
         schedule show digest|schedule list|schedule resume digest|schedule remove digest
         shard list|shard show orders|shard pause orders 1|shard show orders
-        shard resume orders 1|shard restart orders|shard count orders 3|dispenser list
+        shard resume orders 1|shard restart orders|shard count orders 3|source list
+        source show rows|source pause rows|source list|source show rows|source resume rows
+        source scan rows|source slices rows 3|dispenser list
         dispenser show review|dispenser open review|dispenser assigned review
         dispenser assignees review|dispenser release review carol|group list mail
         group show {group}|flow show {blocked}|audit list|search {ready}|search o-17
@@ -140,6 +143,7 @@ async fn times_durations_and_names_have_one_form_in_the_json_of_all_commands() {
     let tasks = stage.fill().await;
     stage.furnish().await;
     Holder::of_orders(&stage).await.fails_a_shard().await;
+    sources::rows(&stage).await;
     let [logs] = stage.ended(["log: copied 42 files"]).await;
     let pair = group(["a", "b"].map(|how| send(how.to_owned()).lane("user-7")));
     let pair = stage.client.submit_flow(pair).await.unwrap().id().to_string();

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{outputs::compare, shards::Holder, stage::Stage};
 
 /// Lets a worker hold the two slices of source `rows`, one of which can't read its page.
-async fn rows(stage: &Stage) -> RosterName {
+pub(crate) async fn rows(stage: &Stage) -> RosterName {
     let rows = RosterName::sources("rows").unwrap();
     Holder::of(stage, rows.clone()).await;
     let error = "no database at postgres://ann:hunter2@db";
@@ -44,7 +44,7 @@ async fn sources_are_listed_and_shown_with_what_they_have_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_is_paused_resumed_scanned_and_cut_anew() {
+async fn a_source_is_paused_resumed_scanned_and_cut_into_other_slices() {
     let stage = Stage::new().await;
     let roster = rows(&stage).await;
     let said = |line: &[&str]| stage.optimus(line).ended(0).out;
