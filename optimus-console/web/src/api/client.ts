@@ -13,8 +13,8 @@ export class ApiError extends Error {
   }
 }
 
-/** Becomes true when an answer says that the reader must sign in. */
-export const needsSignIn = signal(false);
+/** How many answers have said that the reader is not signed in. */
+export const refusals = signal(0);
 
 /**
  * Returns the address of a call. Each part is one segment and is percent-encoded. A browser resolves
@@ -58,7 +58,7 @@ async function send(call: string, init: RequestInit): Promise<unknown> {
   }
   if (answer.status === 204) return undefined;
   if (answer.ok) return answer.json();
-  if (answer.status === 401 && call !== "sign-in") needsSignIn.value = true;
+  if (answer.status === 401 && !/^(sign-in|session)$/.test(call)) refusals.value += 1;
   throw await refusal(answer);
 }
 

@@ -3,11 +3,11 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { Operation, Overview, QueueRow } from "./types";
-import { address, get, needsSignIn, query } from "./client";
+import { address, query } from "./client";
 import { backoff } from "./backoff";
 import { held, isHidden } from "../state/hold";
 import { now, setNow } from "../state/time";
-import { session } from "./session";
+import { loadSession, needsSignIn, session } from "./session";
 
 /** Data older than this is called old. The server sends an overview each 5 s. */
 const OLD_AFTER_MS = 20_000;
@@ -91,15 +91,19 @@ function connect(): void {
     openedAt = Date.now();
     link.value = { state: "open" };
   };
-  from.onerror = () => void retry();
+  from.onerror = retry;
 }
 
 /** A server ends streams from time to time. One that was open this long is opened again at once. */
 const WHOLE_MS = 10_000;
 
-/** A stream doesn't tell why it failed. A call does: the reader may have to sign in again. */
-async function retry(): Promise<void> {
+/**
+ * A stream doesn't tell why it failed. A call does: the reader may have to sign in again, or may be
+ * allowed other things by now.
+ */
+function retry(): void {
   close();
+  void loadSession().catch(() => undefined);
   const lasted = openedAt === undefined ? 0 : Date.now() - openedAt;
   openedAt = undefined;
   if (lasted > WHOLE_MS) return connect();
@@ -107,7 +111,6 @@ async function retry(): Promise<void> {
   const wait = backoff(failures, Math.random());
   link.value = { state: "waiting", until: now.peek() + wait };
   timer = setTimeout(connect, wait);
-  await get("session").catch(() => undefined);
 }
 
 /** Keeps the stream open while somebody who is signed in sees the page. */

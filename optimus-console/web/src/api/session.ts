@@ -1,12 +1,15 @@
 // Who the reader is, and what the reader may do. The server decides; this only hides what it would
 // refuse.
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Role, Session } from "./types";
-import { get, needsSignIn, post } from "./client";
+import { ApiError, get, post, refusals } from "./client";
 import { setNow } from "../state/time";
 
 export const session = signal<Session | undefined>(undefined);
+
+/** Whether the reader must sign in. */
+export const needsSignIn = signal(false);
 
 const RANK: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
 
@@ -25,12 +28,52 @@ export function may(act: Act): boolean {
 /** Whether the reader sees every queue. */
 export const seesAll = computed(() => session.value?.queues.includes("*") ?? false);
 
-export async function loadSession(): Promise<void> {
-  const found = await get<Session>("session");
+/** What was read belongs to a reader with these. The role only decides what the pages offer. */
+function reader({ identity, queues, payloads, namespace }: Session): string {
+  return JSON.stringify([identity, queues, payloads, namespace]);
+}
+
+let isOver = false;
+
+/**
+ * Opens the page anew. Nothing else drops all that was read for one reader before the next one:
+ * also answers under way, and what parts of the page keep.
+ */
+function startAgain(): void {
+  isOver = true;
+  session.value = undefined;
+  location.reload();
+}
+
+function take(found: Session): void {
+  if (isOver) return;
+  const known = session.peek();
+  if (known !== undefined && reader(known) !== reader(found)) return startAgain();
   setNow(found.now_ms);
   session.value = found;
   needsSignIn.value = false;
 }
+
+function askToSignIn(): void {
+  if (isOver) return;
+  if (session.peek() !== undefined) return startAgain();
+  needsSignIn.value = true;
+}
+
+/** Learns who the reader is now. */
+export async function loadSession(): Promise<void> {
+  try {
+    take(await get<Session>("session"));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) askToSignIn();
+    throw error;
+  }
+}
+
+// Something in between can refuse one call of a reader who is signed in, so the session decides.
+effect(() => {
+  if (refusals.value > 0) void loadSession().catch(() => undefined);
+});
 
 export async function signIn(token: string): Promise<void> {
   await post("sign-in", { token });
@@ -39,6 +82,5 @@ export async function signIn(token: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await post("sign-out");
-  session.value = undefined;
-  needsSignIn.value = true;
+  startAgain();
 }

@@ -1,8 +1,8 @@
 // The frame around each page.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { loadSession, session } from "../api/session";
-import { get, needsSignIn } from "../api/client";
+import { loadSession, needsSignIn, session } from "../api/session";
+import { get } from "../api/client";
 import { overview, takeOverview } from "../api/events";
 import type { Overview } from "../api/types";
 import { overlay } from "../state/keys";

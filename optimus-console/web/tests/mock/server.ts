@@ -17,6 +17,7 @@ export interface Options {
   mount?: string;
   mode?: "fine" | "hostile" | "empty";
   role?: Role;
+  identity?: string;
   token?: string;
   queues?: number;
   /** Fixes the time, for screenshots. */
@@ -174,7 +175,7 @@ class Server {
     switch (first) {
       case "session":
         return {
-          identity: "ann",
+          identity: this.options.identity ?? "ann",
           role: this.options.role ?? "admin",
           queues: ["*"],
           version: "0.1.0",
