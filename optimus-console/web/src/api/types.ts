@@ -178,10 +178,11 @@ export interface TaskDetail {
 
 export interface FailureRow {
   queue: string;
-  task: string;
-  fingerprint: string;
-  reason: string;
-  outline: string;
+  task: string | null;
+  /** Errors that no worker wrote, such as losses, have none. */
+  fingerprint: string | null;
+  reason: string | null;
+  outline: string | null;
   dead: number;
   first_ms: number | null;
   last_ms: number | null;

@@ -14,11 +14,23 @@ import { Await, Empty } from "../../ui/Await";
 import { type Column, Table } from "../../ui/Table";
 import { QueueLink, TaskLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
+import { groupId } from "./group";
+
+/** Without a fingerprint, a filter would match all dead tasks of the same name. */
+const NO_FINGERPRINT =
+  "No worker has written this error, so nothing tells these tasks from others of the same name.";
 
 type Ask = (act: TaskAct, row: FailureRow) => void;
 
 function Acts({ row, ask }: { row: FailureRow; ask: Ask }) {
   const allowed = (["retry", "delete"] as const).filter((act) => may(ACTS[act].needs));
+  if (row.fingerprint === null) {
+    return allowed.length === 0 ? null : (
+      <span class="dim" title={NO_FINGERPRINT}>
+        no worker has written this error
+      </span>
+    );
+  }
   return (
     <span class="row-acts">
       {allowed.map((act) => (
@@ -60,11 +72,14 @@ function columns(ask: Ask): Column<FailureRow>[] {
       name: "dead",
       head: "Dead",
       kind: "number",
-      cell: (row) => (
-        <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>
-          {whole(row.dead)}
-        </a>
-      ),
+      cell: (row) =>
+        row.fingerprint === null ? (
+          <span title={NO_FINGERPRINT}>{whole(row.dead)}</span>
+        ) : (
+          <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>
+            {whole(row.dead)}
+          </a>
+        ),
     },
     {
       name: "first",
@@ -126,7 +141,7 @@ export function FailuresPage() {
                 label="Failures"
                 columns={columns((act, row) => setAsked({ act, row }))}
                 rows={rows}
-                id={(row) => `${row.queue} ${row.task} ${row.fingerprint}`}
+                id={groupId}
               />
               <Covered data={data} />
             </div>

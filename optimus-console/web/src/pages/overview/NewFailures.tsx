@@ -8,6 +8,7 @@ import { type Column, Table } from "../../ui/Table";
 import { Text } from "../../ui/Text";
 import { short } from "../../text/format";
 import { write } from "../../state/hash";
+import { groupId } from "../failures/group";
 
 const COLUMNS: Column<FailureRow>[] = [
   {
@@ -15,7 +16,10 @@ const COLUMNS: Column<FailureRow>[] = [
     head: "Failure",
     grow: true,
     cell: (row) => (
-      <a class="two-lines" href={write(["failures"], { fingerprint: row.fingerprint })}>
+      <a
+        class="two-lines"
+        href={write(["failures"], { fingerprint: row.fingerprint ?? undefined })}
+      >
         <Text value={row.outline || row.message} max={120} />
         <span class="dim">
           <Text value={row.queue} max={60} /> · <Text value={row.task} max={60} />
@@ -33,12 +37,7 @@ export function NewFailures({ rows }: { rows: FailureRow[] }) {
       {rows.length === 0 ? (
         <Empty>None. No task is dead.</Empty>
       ) : (
-        <Table
-          label="Failures"
-          columns={COLUMNS}
-          rows={rows}
-          id={(row) => `${row.queue} ${row.fingerprint}`}
-        />
+        <Table label="Failures" columns={COLUMNS} rows={rows} id={groupId} />
       )}
     </Panel>
   );

@@ -1,0 +1,55 @@
+// The groups of failures, and those that no worker has written.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FailureRow, Overview } from "../../src/api/types";
+import { changed, consoles, streamOnce } from "./console";
+import { goTo, settled } from "./kit";
+
+const open = consoles();
+
+const lost = (reason: string): FailureRow => ({
+  queue: "mail",
+  task: "receipt",
+  fingerprint: null,
+  reason,
+  outline: null,
+  dead: 1,
+  first_ms: Date.now() - 9000,
+  last_ms: Date.now() - 9000,
+  sample: "mail/01890a5d-ac96-774b-bcce-b302099a8057",
+  message: `it was ${reason}`,
+});
+
+test("a group that no worker has written is not acted on: all tasks of its name would match", () =>
+  open({}, async ({ page }, on) => {
+    await changed<{ rows: FailureRow[] }>(page, "failures*", ({ rows }) => ({
+      rows: [lost("lost"), ...rows],
+      queues: 1,
+      left_out: 0,
+    }));
+    await goTo(page, "#/failures");
+    const row = page.locator("tbody tr", { hasText: "it was lost" });
+    await row.getByText("no worker has written this error").waitFor();
+    assert.equal(await row.getByRole("button").count(), 0);
+    assert.equal(await row.locator("td.number a").count(), 0);
+    const other = page.locator("tbody tr", { hasText: "smtp" }).first();
+    assert.equal(await other.getByRole("button").count(), 2);
+    assert.match((await other.locator("td.number a").getAttribute("href")) ?? "", /fingerprint=k3/);
+    assert.deepEqual(on.store.acts, []);
+  }));
+
+test("the overview tells groups without a fingerprint apart, and leads to all failures", () =>
+  open({}, async ({ page }) => {
+    const change = (of: Overview) => ({ ...of, failures: [lost("lost"), lost("expired")] });
+    await changed(page, "overview", change);
+    await streamOnce(page, "events*", []);
+    await page.reload();
+    await settled(page);
+    const links = page.locator("section:has(h2:text-is('Failures')) tbody a");
+    assert.deepEqual(
+      (await links.allInnerTexts()).map((text) => text.split("\n")[0]),
+      ["it was lost", "it was expired"],
+    );
+    assert.equal(await links.first().getAttribute("href"), "#/failures");
+  }));
