@@ -322,7 +322,13 @@ export type Feature =
 export interface Overview {
   now_ms: number;
   sampled_ms: number;
-  redis: { version: string; used_bytes: number; max_bytes: number | null; up: boolean };
+  /** Nothing is known of its numbers if Redis refuses to tell them. */
+  redis: {
+    version: string | null;
+    used_bytes: number | null;
+    max_bytes: number | null;
+    up: boolean;
+  };
   namespace: string;
   counts: Counts;
   rates: { success_s: number; dead_s: number; retry_s: number };

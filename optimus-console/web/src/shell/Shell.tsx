@@ -9,6 +9,7 @@ import { overlay } from "../state/keys";
 import { route } from "../state/route";
 import { plain } from "../text/marks";
 import { Problem, Waiting } from "../ui/Await";
+import { Boundary } from "../ui/Boundary";
 import { page, title } from "../pages/pages";
 import { Header } from "./Header";
 import { Help } from "./Help";
@@ -78,7 +79,7 @@ export function Shell() {
         {error !== undefined && session.value === undefined ? (
           <Problem error={error} again={again} />
         ) : isIn ? (
-          page(route.value.parts)
+          <Boundary key={route.value.parts.join("/")}>{page(route.value.parts)}</Boundary>
         ) : (
           <Waiting />
         )}

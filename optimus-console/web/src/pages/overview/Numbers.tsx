@@ -30,14 +30,20 @@ function Tile({ name, value, note, tone, children }: TileProps) {
 
 const FULL = 0.9;
 
+function memoryNote({ up, used_bytes, max_bytes }: Overview["redis"]): string {
+  if (!up) return "not reached";
+  if (used_bytes === null) return "Redis does not tell its memory";
+  return max_bytes ? `of ${bytes(max_bytes)}` : "no limit set";
+}
+
 function Memory({ redis }: { redis: Overview["redis"] }) {
-  const part = redis.max_bytes ? redis.used_bytes / redis.max_bytes : undefined;
-  const limit = redis.max_bytes ? `of ${bytes(redis.max_bytes)}` : "no limit set";
+  const { used_bytes, max_bytes } = redis;
+  const part = max_bytes && used_bytes !== null ? used_bytes / max_bytes : undefined;
   return (
     <Tile
-      name={`Redis ${plain(redis.version)}`}
-      value={redis.up ? bytes(redis.used_bytes) : "down"}
-      note={redis.up ? limit : "not reached"}
+      name={`Redis ${plain(redis.version ?? "–")}`}
+      value={redis.up ? bytes(used_bytes) : "down"}
+      note={memoryNote(redis)}
       tone={!redis.up || (part ?? 0) > FULL ? "bad" : undefined}
     >
       {part !== undefined && <Meter part={part} label="Memory in use" />}
