@@ -15,7 +15,8 @@ const OLD_AFTER_MS = 20_000;
 export const overview = signal<Overview | undefined>(undefined);
 /** The newest form of each operation that the stream has told of. */
 export const operations = signal<Record<string, Operation>>({});
-export const queueRows = signal<Record<string, QueueRow>>({});
+/** The newest row of the queue that is watched, and when it came, on the page's own clock. */
+export const queueRow = signal<{ row: QueueRow; at: number } | undefined>(undefined);
 
 /** The queue whose changes the stream carries. */
 export const watched = signal<string | undefined>(undefined);
@@ -60,7 +61,7 @@ export function takeOperation(next: Operation): void {
 }
 
 function takeQueue(next: QueueRow): void {
-  if (held.peek() === undefined) queueRows.value = { [next.queue]: next };
+  if (held.peek() === undefined) queueRow.value = { row: next, at: performance.now() };
 }
 
 let source: EventSource | undefined;

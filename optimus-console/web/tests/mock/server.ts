@@ -129,14 +129,18 @@ class Server {
     this.send(answer, done);
   }
 
-  stream(answer: ServerResponse): void {
+  stream(answer: ServerResponse, queue: string | null | undefined): void {
     if (this.refusesStreams) return void answer.writeHead(503).end();
     answer.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     this.streams.add(answer);
-    const tell = () => {
-      const plain = look.overview(this.store, this.now());
+    const write = (name: string, plain: object) => {
       const shown = this.options.mode === "hostile" ? hostile(plain) : plain;
-      answer.write(`event: overview\ndata: ${JSON.stringify(shown)}\n\n`);
+      answer.write(`event: ${name}\ndata: ${JSON.stringify(shown)}\n\n`);
+    };
+    const tell = () => {
+      write("overview", look.overview(this.store, this.now()));
+      const row = this.store.queues.find((one) => one.queue === queue);
+      if (row !== undefined) write("queue", row);
     };
     tell();
     const timer = setInterval(tell, 1000);
@@ -154,7 +158,7 @@ class Server {
       const message = `queue ${FORBIDDEN} is not among your queues`;
       return this.send(answer, { error: "forbidden", message }, 403);
     }
-    if (parts[0] === "events") return this.stream(answer);
+    if (parts[0] === "events") return this.stream(answer, queue);
     const found = this.look(parts, url.searchParams);
     if (found === undefined)
       return this.send(

@@ -2,8 +2,8 @@
 
 import { useEffect } from "preact/hooks";
 import { path } from "../../api/client";
-import { queueRows, watched } from "../../api/events";
-import { useResource } from "../../api/resource";
+import { queueRow, watched } from "../../api/events";
+import { type Resource, useResource } from "../../api/resource";
 import type { QueueDetail } from "../../api/types";
 import { QueueActs } from "../../acts/QueueActs";
 import { StatsCharts } from "../../chart/StatsCharts";
@@ -39,6 +39,13 @@ function useWatch(queue: string, isShown: boolean): void {
   }, [queue, isShown]);
 }
 
+/** The newer of what the stream and the last answer say: a stream can fall behind, or end. */
+function newer(data: QueueDetail, { at }: Resource<QueueDetail>): QueueDetail {
+  const streamed = queueRow.value;
+  const isNewer = streamed?.row.queue === data.queue && streamed.at > at;
+  return isNewer ? { ...data, ...streamed.row } : data;
+}
+
 export function QueuePage({ queue }: { queue: string }) {
   const detail = useResource<QueueDetail>(path("queues", queue));
   useWatch(queue, detail.data !== undefined);
@@ -47,7 +54,7 @@ export function QueuePage({ queue }: { queue: string }) {
   return (
     <Await of={detail}>
       {(data) => {
-        const row = { ...data, ...queueRows.value[queue] };
+        const row = newer(data, detail);
         return (
           <>
             <div class="page-head">
