@@ -3,7 +3,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { Operation, Overview, QueueRow } from "./types";
-import { address, query } from "./client";
+import { address, get, query } from "./client";
 import { backoff } from "./backoff";
 import { held, isHidden } from "../state/hold";
 import { now, setNow } from "../state/time";
@@ -114,6 +114,23 @@ function retry(): void {
   timer = setTimeout(connect, wait);
 }
 
+/** How often the server reads, and so how often a page without a stream asks. */
+const EVERY_MS = 5000;
+
+/** Asks for overviews until the returned function is called. */
+function poll(): () => void {
+  let isAsking = false;
+  const ask = async () => {
+    if (isAsking || held.peek() !== undefined) return;
+    isAsking = true;
+    const next = await get<Overview>("overview").catch(() => undefined);
+    isAsking = false;
+    if (next !== undefined) takeOverview(next);
+  };
+  const timer = setInterval(() => void ask(), EVERY_MS);
+  return () => clearInterval(timer);
+}
+
 /** Keeps the stream open while somebody who is signed in sees the page. */
 export function follow(): void {
   const wanted = computed(() => {
@@ -129,4 +146,7 @@ export function follow(): void {
       connect();
     }
   });
+  // A server has seats for so many streams, and some proxies let none through.
+  const isWithout = computed(() => wanted.value !== undefined && link.value.state !== "open");
+  effect(() => (isWithout.value ? poll() : undefined));
 }

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { consoles, streamOnce } from "./console";
+import type { ProcessRow } from "../../src/api/types";
+import { changed, consoles, streamOnce } from "./console";
 import { goTo } from "./kit";
 
 const open = consoles();
@@ -57,4 +58,29 @@ test("rows that were asked for before one was selected do not move", () =>
       (id) => !document.querySelector("main")?.textContent?.includes(id),
       before[0] ?? "",
     );
+  }));
+
+test("the overview is asked for again and again while there is no stream", () =>
+  open({}, async ({ page }, on) => {
+    on.refuseStreams(true);
+    on.dropStreams();
+    await page.waitForSelector(".live.is-lost");
+    for (const row of on.store.queues) row.counts.dead = 0;
+    await page.waitForSelector(".tile:has(dt:text-is('Dead')) .tile-value:text-is('0')");
+  }));
+
+test("the dialog of slots begins with the number of now", () =>
+  open({}, async ({ page }) => {
+    let slots = 12;
+    await changed<{ rows: ProcessRow[] }>(page, "processes*", (of) => ({
+      ...of,
+      rows: of.rows.map((row) => ({ ...row, slots })),
+    }));
+    await goTo(page, "#/workers");
+    await page.locator(".process-load:has-text('/ 12')").first().waitFor();
+    slots = 48;
+    await page.locator(".process-load:has-text('/ 48')").first().waitFor();
+    await page.locator(".process button:has-text('Slots')").first().click();
+    const field = page.locator("dialog[open]").getByLabel("Slots", { exact: true });
+    assert.equal(await field.inputValue(), "48");
   }));

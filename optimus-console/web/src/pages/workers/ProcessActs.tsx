@@ -27,14 +27,18 @@ interface Props {
 
 export function ProcessActs({ row, done }: Props) {
   const [wish, setWish] = useState<Wish>();
-  const [slots, setSlots] = useState(row.slots ?? row.concurrency ?? 1);
+  const [slots, setSlots] = useState(1);
   const field = useId();
   if (!may("operate")) return null;
+  const ask = (one: Wish) => {
+    setSlots(row.slots ?? row.concurrency ?? 1);
+    setWish(one);
+  };
   const offered: Wish[] = [row.slots === 0 ? "resume" : "quiet", "slots", "stop"];
   return (
     <>
       {offered.map((one) => (
-        <button key={one} type="button" class="btn is-small" onClick={() => setWish(one)}>
+        <button key={one} type="button" class="btn is-small" onClick={() => ask(one)}>
           {WORDS[one].verb}
         </button>
       ))}
