@@ -10,7 +10,7 @@ import { refine, route } from "../state/route";
 import { current } from "../state/time";
 import { Chart } from "./Chart";
 import type { Line } from "./options";
-import { idleRows, type RangeName, RANGES, rangeOf, rates, when } from "./ranges";
+import { idleRows, type RangeName, RANGES, rangeOf, rates, telling, when } from "./ranges";
 
 const EVERY_MS = 20_000;
 const DASHED = [5, 3];
@@ -25,24 +25,28 @@ function times(rows: StatsRow[], kind: "run" | "wait"): Line[] {
   ];
 }
 
-function failed(rows: StatsRow[], seconds: number): Line[] {
+type Over = Parameters<typeof rates>[2];
+
+function failed(rows: StatsRow[], over: Over): Line[] {
   return [
-    { label: "dead", values: rates(rows, "dead", seconds), colour: "dead", fill: true },
-    { label: "retry", values: rates(rows, "retry", seconds), colour: "retry", dash: DASHED },
+    { label: "dead", values: rates(rows, "dead", over), colour: "dead", fill: true },
+    { label: "retry", values: rates(rows, "retry", over), colour: "retry", dash: DASHED },
   ];
 }
 
 function Charts({ stats, range }: { stats: Stats; range: RangeName }) {
-  const { seconds } = RANGES[range];
-  const rows = stats.until_ms > 0 ? stats.rows : idleRows(range, current());
+  const isIdle = stats.until_ms === 0;
+  const until = isIdle ? current() : stats.until_ms;
+  const over = { seconds: RANGES[range].seconds, until };
+  const rows = telling(isIdle ? idleRows(range, until) : stats.rows, until);
   const at = rows.map((row) => row.since_ms);
-  const success = rates(rows, "success", seconds);
+  const success = rates(rows, "success", over);
   const shared = { times: at, when: when(range) };
   const line: Line = { label: "success", values: success, colour: "success", fill: true };
   return (
     <div class="charts">
       <Chart title="Succeeded" lines={[line]} format={rate} {...shared} />
-      <Chart title="Failed" lines={failed(rows, seconds)} format={rate} {...shared} />
+      <Chart title="Failed" lines={failed(rows, over)} format={rate} {...shared} />
       <Chart title="Wait" lines={times(rows, "wait")} format={duration} scale="log" {...shared} />
       <Chart title="Run" lines={times(rows, "run")} format={duration} scale="log" {...shared} />
     </div>

@@ -20,7 +20,7 @@ export const RANGES: Record<RangeName, Range> = {
 };
 
 export function rangeOf(name: string | undefined): RangeName {
-  return name !== undefined && name in RANGES ? (name as RangeName) : "1h";
+  return name !== undefined && Object.hasOwn(RANGES, name) ? (name as RangeName) : "1h";
 }
 
 /** The words for a row's time, which name the reader's zone. */
@@ -31,9 +31,25 @@ export function when(name: RangeName): (at: number) => string {
   return (at) => `${date(at)}${clock(at).slice(0, 5)} ${zone(at)}`;
 }
 
-/** The rates of a column of counts, in tasks a second. */
-export function rates(rows: StatsRow[], of: keyof StatsRow, seconds: number): number[] {
-  return rows.map((row) => Number(row[of] ?? 0) / seconds);
+/** A row that is younger than this, in milliseconds, says nothing yet of a rate. */
+const LEAST_MS = 5000;
+
+/** Leaves out the present row while it is very young. */
+export function telling(rows: StatsRow[], until: number): StatsRow[] {
+  const last = rows.at(-1);
+  return last !== undefined && until - last.since_ms < LEAST_MS ? rows.slice(0, -1) : rows;
+}
+
+/** The rates of a column of counts, in tasks a second. The present row is not over yet. */
+export function rates(
+  rows: StatsRow[],
+  of: keyof StatsRow,
+  { seconds, until }: { seconds: number; until: number },
+): number[] {
+  return rows.map((row) => {
+    const elapsed = Math.min(seconds, (until - row.since_ms) / 1000);
+    return Number(row[of] ?? 0) / elapsed;
+  });
 }
 
 /** The rows of a store without a queue, of which the server knows no time. */

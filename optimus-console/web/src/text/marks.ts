@@ -41,21 +41,26 @@ const RANGES: [number, number][] = [
   [0x61c, 0x61c],
   [0x115f, 0x1160],
   [0x17b4, 0x17b5],
-  [0x180e, 0x180e],
+  [0x180b, 0x180f],
   [0x200b, 0x200f],
   [0x2028, 0x202e],
   [0x2060, 0x206f],
+  [0x2800, 0x2800],
   [0x3164, 0x3164],
   [0xd800, 0xdfff],
+  [0xfe00, 0xfe0f],
   [0xfeff, 0xfeff],
   [0xffa0, 0xffa0],
-  [0xfff9, 0xfffb],
-  [0xe0000, 0xe007f],
+  [0xfff0, 0xfffb],
+  [0x1bca0, 0x1bca3],
+  [0x1d173, 0x1d17a],
+  [0xe0000, 0xe0fff],
 ];
 const hex = (code: number) => `\\u{${code.toString(16)}}`;
 const MARKED = new RegExp(`[${RANGES.map(([a, b]) => `${hex(a)}-${hex(b)}`).join("")}]`, "gu");
 const JOINER = 0x200d;
 const PICTURE = /\p{Extended_Pictographic}/u;
+const AFTER_PICTURE = /\p{Extended_Pictographic}$/u;
 const BEFORE_JOINER = /(\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)$/u;
 
 /** Returns the code of a character in the usual form, such as `U+202E`. */
@@ -78,6 +83,13 @@ function joins(text: string, at: number): boolean {
   );
 }
 
+/** Whether a character chooses the look of the emoji before it, or of a key such as `1`. */
+function chooses(text: string, at: number): boolean {
+  if (text[at] !== "\ufe0e" && text[at] !== "\ufe0f") return false;
+  const before = text.slice(Math.max(0, at - 2), at);
+  return AFTER_PICTURE.test(before) || (/[0-9#*]$/.test(before) && text[at + 1] === "\u20e3");
+}
+
 /** Splits text into pieces. Line feeds and tabs stay text if `lines` is given. */
 export function pieces(text: string, keep: "" | "lines" = ""): Piece[] {
   const found: Piece[] = [];
@@ -85,7 +97,7 @@ export function pieces(text: string, keep: "" | "lines" = ""): Piece[] {
   for (const match of text.matchAll(MARKED)) {
     const char = match[0];
     if (keep === "lines" && (char === "\n" || char === "\t")) continue;
-    if (joins(text, match.index)) continue;
+    if (joins(text, match.index) || chooses(text, match.index)) continue;
     if (match.index > from) found.push({ text: text.slice(from, match.index), mark: false });
     found.push({ text: code(char), mark: true, name: name(char) });
     from = match.index + char.length;

@@ -20,6 +20,18 @@ test("characters without a width become marks", () => {
   }
 });
 
+test("characters that only choose a form, or that are blank, become marks", () => {
+  for (const code of [
+    0xfe00, 0xfe0f, 0xe0100, 0xe01ef, 0x180b, 0x2800, 0x1d173, 0x1bca0, 0xe0fff,
+  ]) {
+    const hex = code.toString(16).toUpperCase();
+    assert.equal(plain(`mail${char(code)}`), `mail<U+${hex}>`);
+  }
+  const chosen = [char(0x2764, 0xfe0f), char(0x1f441, 0xfe0e), char(0x31, 0xfe0f, 0x20e3)];
+  assert.deepEqual(chosen.map(plain), chosen, "an emoji has its look");
+  assert.equal(plain(char(0x2764, 0xfe0f, 0xfe0f)), `${char(0x2764, 0xfe0f)}<U+FE0F>`);
+});
+
 test("control characters and halves of characters become marks", () => {
   assert.equal(
     plain(`${char(0)}${char(0x1b)}[31m${char(0x7f)}${char(0x85)}`),
