@@ -345,3 +345,11 @@ test("times name their zone", () =>
     const title = await page.locator("tbody time").first().getAttribute("title");
     assert.match(title ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC$/);
   }));
+
+test("a history without a day asks for one", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/queues/mail?view=history");
+    await page.locator("input[type=date]").fill("");
+    await page.waitForSelector(".empty:has-text('Choose a day')");
+    assert.equal(await page.locator(".waiting").count(), 0);
+  }));

@@ -84,7 +84,8 @@ export function History({ queue, kept }: Props) {
         )}
       </div>
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
-      {pages.rows === undefined && pages.error === undefined && <Waiting />}
+      {day === "" && <Empty>Choose a day.</Empty>}
+      {day !== "" && pages.rows === undefined && pages.error === undefined && <Waiting />}
       {pages.rows?.length === 0 && (
         <Empty>
           {kept

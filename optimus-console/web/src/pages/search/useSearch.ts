@@ -24,6 +24,6 @@ export function useSearch(typed: string): { hits?: Hits | undefined; error?: unk
       own.abort();
     };
   }, [typed]);
-  // The last answer stays while the next one is awaited.
-  return typed === "" ? {} : { hits: found?.hits, error: found?.error };
+  // A hit of another text would be opened instead of what the reader has typed.
+  return found?.q === typed ? { hits: found.hits, error: found.error } : {};
 }

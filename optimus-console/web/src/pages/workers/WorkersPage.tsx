@@ -1,7 +1,7 @@
 // The processes of workers: which machine, since when, how busy, and what each runs.
 
 import { useState } from "preact/hooks";
-import { usePages } from "../../api/pages";
+import { type Pages, usePages } from "../../api/pages";
 import type { ProcessRow } from "../../api/types";
 import { refine, route } from "../../state/route";
 import { Empty, Problem, Waiting } from "../../ui/Await";
@@ -10,6 +10,19 @@ import { Text } from "../../ui/Text";
 import { Process } from "./Process";
 
 const OPEN_AT_FIRST = 3;
+
+/** Why no process is shown. Tasks wait for a worker only if no process runs at all. */
+function absent({ more, total }: Pages<ProcessRow>, isFiltered: boolean): string {
+  if (isFiltered) {
+    return more
+      ? "This process is not among those that were looked at. Show more to go on."
+      : "This process does not run. It has ended, or has not begun yet.";
+  }
+  if (more) return "None of the first processes serves your queues. Show more to go on.";
+  return (total ?? 0) > 0
+    ? "No process serves your queues. Ready tasks wait."
+    : "No process runs a worker. Ready tasks wait.";
+}
 
 export function WorkersPage() {
   const only = route.value.query["process"];
@@ -34,7 +47,7 @@ export function WorkersPage() {
       )}
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
       {rows === undefined && pages.error === undefined && <Waiting />}
-      {rows?.length === 0 && <Empty>No process runs a worker. Ready tasks wait.</Empty>}
+      {rows?.length === 0 && <Empty>{absent(pages, only !== undefined)}</Empty>}
       <div class="stack">
         {rows?.map((row, index) => {
           const isOpen = toggled[row.id] ?? (index < OPEN_AT_FIRST || row.id === only);
@@ -49,7 +62,9 @@ export function WorkersPage() {
           );
         })}
       </div>
-      {rows !== undefined && rows.length > 0 && <More of={pages} noun="processes" />}
+      {rows !== undefined && (rows.length > 0 || pages.more) && (
+        <More of={pages} noun="processes" />
+      )}
     </>
   );
 }
