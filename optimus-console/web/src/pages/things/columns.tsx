@@ -9,6 +9,7 @@ import type { Column } from "../../ui/Table";
 import { QueueLink, TaskLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 import { shortId } from "../../text/ids";
+import { arranged, Facts, listed } from "./lists";
 
 /** The state of a thing, which may say by whom and why it is paused, or why it is overdue. */
 function ThingState({ state }: { state: string }) {
@@ -65,10 +66,7 @@ export function verb(act: string): string {
 }
 
 export function columns(kind: Feature, rows: ThingRow[], ask: Ask): Column<ThingRow>[] {
-  const names = [...new Set(rows.flatMap((row) => row.facts.map((fact) => fact.name)))].slice(
-    0,
-    10,
-  );
+  const { single, lists } = arranged(rows);
   const hasQueue = rows.some((row) => row.queue);
   const hasActs = rows.some((row) => row.acts.length > 0) && may("operate");
   const of = (row: ThingRow, name: string) => row.facts.find((fact) => fact.name === name);
@@ -86,11 +84,19 @@ export function columns(kind: Feature, rows: ThingRow[], ask: Ask): Column<Thing
         ]
       : []),
     { name: "state", head: "State", bare: true, cell: (row) => <ThingState state={row.state} /> },
-    ...names.map((name) => ({
+    ...single.map((name) => ({
       name: `fact ${name}`,
       head: verb(name),
       isEmpty: (row: ThingRow) => of(row, name) === undefined,
       cell: (row: ThingRow) => <Value fact={of(row, name)} />,
+    })),
+    ...lists.map((list) => ({
+      name: `list ${list.head}`,
+      head: verb(list.head),
+      isEmpty: (row: ThingRow) => listed(row, list).length === 0,
+      cell: (row: ThingRow) => (
+        <Facts of={list} facts={listed(row, list)} cell={(fact) => <Value fact={fact} />} />
+      ),
     })),
     ...(hasActs
       ? [

@@ -1,0 +1,36 @@
+// The tables of things that the server describes.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Fact, ThingRow } from "../../src/api/types";
+import { changed, consoles } from "./console";
+import { goTo } from "./kit";
+
+const open = consoles();
+
+const facts = (...of: [string, string][]): Fact[] =>
+  of.map(([name, value]) => ({ name, value, kind: "text" }));
+
+const numbered = (noun: string, many: number, value: (index: number) => string) =>
+  Array.from({ length: many }, (_, index): [string, string] => [`${noun} ${index}`, value(index)]);
+
+test("each slice's error and each shard's holder is found, however many there are", () =>
+  open({}, async ({ page }) => {
+    const more = (...of: [string, string][]) => {
+      return ({ rows }: { rows: ThingRow[] }) => ({
+        rows: rows.map((row) => ({ ...row, facts: [...row.facts, ...facts(...of)] })),
+        next: null,
+      });
+    };
+    await changed(page, "sources*", more(...numbered("slice", 9, (of) => `no table bills_${of}`)));
+    await goTo(page, "#/sources");
+    const row = page.locator("tbody tr").first();
+    await row.getByText("no table bills_0").waitFor();
+    assert.equal(await row.getByText("no table bills_8").isVisible(), false);
+    await row.getByText("and 5 more").click();
+    await row.getByText("no table bills_8").waitFor();
+    await changed(page, "shards*", more(...numbered("shard", 16, (of) => `node-${of} on vm`)));
+    await goTo(page, "#/shards");
+    await page.locator("tbody tr").first().getByText("and").click();
+    await page.locator("tbody tr").first().getByText("node-15 on vm").waitFor();
+  }));
