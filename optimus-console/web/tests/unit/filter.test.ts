@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, isNarrow, readAge, stateOf } from "../../src/pages/queue/filter";
+import { filterOf, isNarrow, mistake, readAge, stateOf } from "../../src/pages/queue/filter";
 
 test("an age has a unit, or is in seconds", () => {
   assert.deepEqual(
@@ -20,4 +20,16 @@ test("a filter is what the address of the page says", () => {
   assert.ok(isNarrow(filter));
   assert.ok(!isNarrow(filterOf("mail", "dead", {})));
   assert.equal(stateOf("nonsense"), "ready");
+});
+
+test("a filter that can't be read is told, and an empty field is none", () => {
+  assert.match(mistake({ age: "1w" }) ?? "", /an age/);
+  assert.match(mistake({ header: "tenant" }) ?? "", /a header/);
+  const right: Record<string, string>[] = [
+    {},
+    { age: " " },
+    { age: "5m", header: "tenant=eu" },
+    { text: "1w" },
+  ];
+  assert.deepEqual([...new Set(right.map(mistake))], [undefined]);
 });

@@ -1,10 +1,10 @@
 // The fields that narrow down the tasks. They apply when the reader presses Enter or leaves a
 // field, because each change costs a scan.
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { refine } from "../../state/route";
 import { Icon } from "../../ui/Icon";
-import { readAge } from "./filter";
+import { mistake } from "./filter";
 
 const FIELDS = [
   { name: "task", label: "Task", hint: "welcome" },
@@ -15,19 +15,19 @@ const FIELDS = [
 
 export function Filters({ asked }: { asked: Record<string, string> }) {
   const [typed, setTyped] = useState<Record<string, string>>({ ...asked });
-  const [error, setError] = useState("");
+  const [typedWrong, setTypedWrong] = useState<string>();
+  // A link, such as one of the search, changes the filter of an open page.
+  useLayoutEffect(() => {
+    setTyped({ ...asked });
+    setTypedWrong(undefined);
+  }, [JSON.stringify(FIELDS.map(({ name }) => asked[name]))]);
   const apply = (values: Record<string, string>) => {
-    const age = values["age"] ?? "";
-    const header = values["header"] ?? "";
-    if (age.trim() !== "" && readAge(age) === undefined) {
-      setError("Write an age as 90s, 5m, 2h or 7d.");
-    } else if (header !== "" && !header.includes("=")) {
-      setError("Write a header as name=value.");
-    } else {
-      setError("");
+    const wrong = mistake(values);
+    setTypedWrong(wrong);
+    if (wrong === undefined)
       refine(Object.fromEntries(FIELDS.map(({ name }) => [name, values[name]?.trim()])));
-    }
   };
+  const error = typedWrong ?? mistake(asked);
   const isSet = FIELDS.some(({ name }) => asked[name]);
   return (
     <form
@@ -65,7 +65,7 @@ export function Filters({ asked }: { asked: Record<string, string> }) {
           Clear filters
         </button>
       )}
-      {error !== "" && (
+      {error !== undefined && (
         <p class="form-error" role="alert">
           {error}
         </p>

@@ -11,7 +11,7 @@ import { TaskActs } from "../../acts/TaskActs";
 import { refine, route } from "../../state/route";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { More } from "../../ui/More";
-import { useSelection } from "../../ui/selection";
+import { type Selected, useSelection } from "../../ui/selection";
 import { stateName } from "../../ui/StateTag";
 import { Table } from "../../ui/Table";
 import { Tabs } from "../../ui/Tabs";
@@ -19,7 +19,7 @@ import { Text } from "../../ui/Text";
 import { count, short } from "../../text/format";
 import { columns } from "./columns";
 import { Filters } from "./Filters";
-import { filterOf, isNarrow, STATES, stateOf } from "./filter";
+import { filterOf, isNarrow, mistake, STATES, stateOf } from "./filter";
 
 interface Props {
   queue: string;
@@ -51,7 +51,8 @@ export function Tasks({ queue, counts }: Props) {
     text: filter.text,
     limit: 50,
   })}`;
-  const pages = usePages<TaskRow>(call);
+  const isWrong = mistake(asked) !== undefined;
+  const pages = usePages<TaskRow>(isWrong ? undefined : call);
   const selected = useSelection(call);
   const shown = useMemo(() => columns(state), [state]);
   const acts = actsOn(state);
@@ -79,10 +80,13 @@ export function Tasks({ queue, counts }: Props) {
       )}
       <div class="tools">
         <Filters key={state} asked={asked} />
-        <MatchActs acts={acts} filter={filter} isNarrow={isNarrow(filter)} done={pages.refresh} />
+        {!isWrong && (
+          <MatchActs acts={acts} filter={filter} isNarrow={isNarrow(filter)} done={pages.refresh} />
+        )}
       </div>
       {pages.error !== undefined && <Problem error={pages.error} again={pages.refresh} />}
-      {pages.rows === undefined && pages.error === undefined && <Waiting />}
+      {isWrong && <Empty>Correct the filter to see the tasks that match.</Empty>}
+      {!isWrong && pages.rows === undefined && pages.error === undefined && <Waiting />}
       {pages.rows !== undefined && pages.rows.length > 0 && (
         <Table
           cards
@@ -97,23 +101,36 @@ export function Tasks({ queue, counts }: Props) {
         <Empty>{pages.more ? "None so far." : absent(state, isNarrow(filter))}</Empty>
       )}
       <More of={pages} noun="tasks" />
-      {selected.ids.length > 0 && (
-        <div class="selected" role="region" aria-label="Selection">
-          <b class="num">{count(selected.ids.length, "task")} selected</b>
-          <TaskActs
-            ids={selected.ids}
-            acts={acts}
-            done={() => {
-              selected.clear();
-              void pages.refresh();
-            }}
-          />
-          <button type="button" class="btn is-plain" onClick={selected.clear}>
-            Clear
-          </button>
-        </div>
-      )}
+      <SelectionActs acts={acts} selected={selected} done={pages.refresh} />
     </section>
+  );
+}
+
+interface SelectionProps {
+  acts: TaskAct[];
+  selected: Selected;
+  done: () => Promise<void>;
+}
+
+/** The acts on those that are selected. */
+function SelectionActs({ acts, selected, done }: SelectionProps) {
+  const { ids, clear } = selected;
+  if (ids.length === 0) return null;
+  return (
+    <div class="selected" role="region" aria-label="Selection">
+      <b class="num">{count(ids.length, "task")} selected</b>
+      <TaskActs
+        ids={ids}
+        acts={acts}
+        done={() => {
+          clear();
+          void done();
+        }}
+      />
+      <button type="button" class="btn is-plain" onClick={clear}>
+        Clear
+      </button>
+    </div>
   );
 }
 

@@ -28,6 +28,13 @@ export function readAge(text: string): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 
+/** Says what is wrong with a filter, which then would match more tasks than somebody means. */
+export function mistake({ age = "", header = "" }: Record<string, string>): string | undefined {
+  if (age.trim() !== "" && readAge(age) === undefined) return "Write an age as 90s, 5m, 2h or 7d.";
+  if (header !== "" && !header.includes("=")) return "Write a header as name=value.";
+  return undefined;
+}
+
 export function filterOf(queue: string, state: State, asked: Record<string, string>): Filter {
   return {
     queue,
