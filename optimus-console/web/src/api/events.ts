@@ -146,6 +146,12 @@ export function follow(): void {
       connect();
     }
   });
+  // While nobody sees the page, no stream ends that would tell of another reader.
+  let wasHidden = isHidden.peek();
+  isHidden.subscribe((is) => {
+    if (wasHidden && !is) void loadSession().catch(() => undefined);
+    wasHidden = is;
+  });
   // A server has seats for so many streams, and some proxies let none through.
   const isWithout = computed(() => wanted.value !== undefined && link.value.state !== "open");
   effect(() => (isWithout.value ? poll() : undefined));

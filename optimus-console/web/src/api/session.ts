@@ -30,7 +30,7 @@ export const seesAll = computed(() => session.value?.queues.includes("*") ?? fal
 
 /** What was read belongs to a reader with these. The role only decides what the pages offer. */
 function reader({ identity, queues, payloads, namespace }: Session): string {
-  return JSON.stringify([identity, queues, payloads, namespace]);
+  return JSON.stringify([identity, [...queues].sort(), payloads, namespace]);
 }
 
 let isOver = false;

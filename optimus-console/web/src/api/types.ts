@@ -84,7 +84,8 @@ export interface Progress {
 
 export interface TaskRow {
   id: string;
-  task: string;
+  /** Nothing is known of the name of a task that can't be decoded. */
+  task: string | null;
   state: State;
   created_ms: number | null;
   at_ms: number | null;
@@ -149,7 +150,7 @@ export interface TimelineRow {
 export interface TaskDetail {
   id: string;
   queue: string;
-  task: string;
+  task: string | null;
   state: State;
   worker: string | null;
   at_ms: number | null;

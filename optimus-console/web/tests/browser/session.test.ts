@@ -123,3 +123,18 @@ test("who loses a role is no longer offered what it allows, and keeps the page",
     await page.waitForSelector("main button:has-text('Delete')", { state: "detached" });
     assert.equal(await isMarked(page), true);
   }));
+
+test("a page that is seen again learns who reads it by now", () =>
+  open({ role: "admin" }, async ({ page }, _, options) => {
+    await settled(page);
+    await page.waitForSelector(".who:has-text('admin')");
+    const hide = (is: boolean) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, is);
+    await hide(true);
+    options.role = "operator";
+    await hide(false);
+    await page.waitForSelector(".who:has-text('operator')");
+  }));
