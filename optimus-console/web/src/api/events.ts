@@ -3,8 +3,9 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { Operation, Overview, QueueRow } from "./types";
-import { address, get, query } from "./client";
+import { address, query } from "./client";
 import { backoff } from "./backoff";
+import { poll } from "./poll";
 import { held, isHidden } from "../state/hold";
 import { now, setNow } from "../state/time";
 import { loadSession, needsSignIn, session } from "./session";
@@ -114,23 +115,6 @@ function retry(): void {
   timer = setTimeout(connect, wait);
 }
 
-/** How often the server reads, and so how often a page without a stream asks. */
-const EVERY_MS = 5000;
-
-/** Asks for overviews until the returned function is called. */
-function poll(): () => void {
-  let isAsking = false;
-  const ask = async () => {
-    if (isAsking || held.peek() !== undefined) return;
-    isAsking = true;
-    const next = await get<Overview>("overview").catch(() => undefined);
-    isAsking = false;
-    if (next !== undefined) takeOverview(next);
-  };
-  const timer = setInterval(() => void ask(), EVERY_MS);
-  return () => clearInterval(timer);
-}
-
 /** Keeps the stream open while somebody who is signed in sees the page. */
 export function follow(): void {
   const wanted = computed(() => {
@@ -154,5 +138,5 @@ export function follow(): void {
   });
   // A server has seats for so many streams, and some proxies let none through.
   const isWithout = computed(() => wanted.value !== undefined && link.value.state !== "open");
-  effect(() => (isWithout.value ? poll() : undefined));
+  effect(() => (isWithout.value ? poll(takeOverview) : undefined));
 }

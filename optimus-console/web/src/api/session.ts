@@ -5,6 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Role, Session } from "./types";
 import { ApiError, get, post, refusals } from "./client";
 import { setNow } from "../state/time";
+import { rememberHow } from "./signed";
 
 export const session = signal<Session | undefined>(undefined);
 
@@ -50,6 +51,7 @@ function take(found: Session): void {
   const known = session.peek();
   if (known !== undefined && reader(known) !== reader(found)) return startAgain();
   setNow(found.now_ms);
+  rememberHow(found.auth);
   session.value = found;
   needsSignIn.value = false;
 }

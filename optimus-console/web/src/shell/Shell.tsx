@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadSession, needsSignIn, session } from "../api/session";
 import { get } from "../api/client";
+import { takesToken } from "../api/signed";
 import { overview, takeOverview } from "../api/events";
 import type { Overview } from "../api/types";
 import { overlay } from "../state/keys";
@@ -17,7 +18,7 @@ import { Nav } from "./Nav";
 import { Notes } from "./Notes";
 import { Old } from "./Old";
 import { Palette } from "./Palette";
-import { SignIn } from "./SignIn";
+import { SignIn, Unknown } from "./SignIn";
 
 function useSession(): { error: unknown; again: () => void } {
   const [error, setError] = useState<unknown>();
@@ -59,7 +60,7 @@ export function Shell() {
   const [isOpen, setOpen] = useState(false);
   useFirstOverview(isIn);
   useArrival();
-  if (needsSignIn.value) return <SignIn />;
+  if (needsSignIn.value) return takesToken() ? <SignIn /> : <Unknown />;
   return (
     <>
       <a

@@ -5,6 +5,23 @@ import { signIn } from "../api/session";
 import { words } from "../api/client";
 import { Logo } from "../ui/Icon";
 
+/** A console that takes no token learns from a proxy, or from the browser, who reads. */
+export function Unknown() {
+  return (
+    <main class="sign-in">
+      <div class="panel form">
+        <h1>
+          <Logo /> You are no longer signed in to Optimus
+        </h1>
+        <p>This console takes no token. Sign in where you did before, then open it again.</p>
+        <button type="button" class="btn is-main" onClick={() => location.reload()}>
+          Open it again
+        </button>
+      </div>
+    </main>
+  );
+}
+
 export function SignIn() {
   const [token, setToken] = useState("");
   const [error, setError] = useState<string>();

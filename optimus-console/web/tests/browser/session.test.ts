@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page, Route } from "playwright-core";
+import type { Session } from "../../src/api/types";
 import { mock, type Mock, type Options } from "../mock/server";
-import { browser, DIST, goTo, type Opened, settled, tab } from "./kit";
+import { changed } from "./console";
+import { browser, DIST, faults, goTo, type Opened, settled, tab } from "./kit";
 
 let chromium: Browser;
 before(async () => {
@@ -137,4 +139,23 @@ test("a page that is seen again learns who reads it by now", () =>
     options.role = "operator";
     await hide(false);
     await page.waitForSelector(".who:has-text('operator')");
+  }));
+
+test("a reader whom a proxy no longer names is not asked for a token", () =>
+  open({}, async ({ page }) => {
+    await changed<Session>(page, "session", (of) => ({ ...of, auth: "header" }));
+    await page.reload();
+    await page.waitForSelector(".who:has-text('ann')");
+    const unauthorized = { error: "unauthorized", message: "sign in to use the console" };
+    const refuse = (route: Route) => route.fulfill({ status: 401, json: unauthorized });
+    await page.route("**/api/v1/**", refuse);
+    await page.evaluate(() => {
+      location.hash = "#/workers";
+    });
+    await page.waitForSelector("text=This console takes no token.");
+    assert.equal(await page.locator("#token").count(), 0);
+    assert.deepEqual(await faults(page), []);
+    await page.unroute("**/api/v1/**", refuse);
+    await page.click("button:has-text('Open it again')");
+    await page.waitForSelector(".process");
   }));

@@ -1,0 +1,23 @@
+// How this browser has signed in: only an answer to somebody who is signed in tells it.
+
+import type { Session } from "./types";
+
+const KEY = "optimus.auth";
+
+export function rememberHow(auth: Session["auth"]): void {
+  try {
+    sessionStorage.setItem(KEY, auth);
+  } catch {
+    // A browser without storage offers the field for a token.
+  }
+}
+
+/** Whether a token may be of use. A console takes none if a proxy or the browser tells who reads. */
+export function takesToken(): boolean {
+  try {
+    const known = sessionStorage.getItem(KEY);
+    return known === null || known === "token";
+  } catch {
+    return true;
+  }
+}
