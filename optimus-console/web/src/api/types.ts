@@ -193,6 +193,7 @@ export interface FailureRow {
 
 export interface Failures {
   rows: FailureRow[];
+  rows_left_out: number;
   queues: number;
   left_out: number;
 }

@@ -25,6 +25,7 @@ test("a group that no worker has written is not acted on: all tasks of its name 
   open({}, async ({ page }, on) => {
     await changed<{ rows: FailureRow[] }>(page, "failures*", ({ rows }) => ({
       rows: [lost("lost"), ...rows],
+      rows_left_out: 30,
       queues: 1,
       left_out: 0,
     }));
@@ -37,6 +38,17 @@ test("a group that no worker has written is not acted on: all tasks of its name 
     assert.equal(await other.getByRole("button").count(), 2);
     assert.match((await other.locator("td.number a").getAttribute("href")) ?? "", /fingerprint=k3/);
     assert.deepEqual(on.store.acts, []);
+    await page.getByText("30 further failures not shown").waitFor();
+  }));
+
+test("the failure that an address names is asked for by its fingerprint", () =>
+  open({}, async ({ page }) => {
+    const asked = page.waitForRequest((request) => request.url().includes("fingerprint=k3Jx9w0"));
+    await goTo(page, "#/failures?fingerprint=k3Jx9w0");
+    await asked;
+    await page.locator("tbody tr").first().waitFor();
+    await goTo(page, "#/failures?fingerprint=none");
+    await page.getByText("No dead task has this failure.").waitFor();
   }));
 
 test("the overview tells groups without a fingerprint apart, and leads to all failures", () =>

@@ -269,8 +269,11 @@ export function redis() {
   };
 }
 
-export function failurePage(store: Store, now: number) {
-  return { rows: failures(store, now), queues: store.queues.length, left_out: 0 };
+export function failurePage(store: Store, query: URLSearchParams, now: number) {
+  const wanted = query.get("fingerprint");
+  const found = failures(store, now);
+  const rows = wanted === null ? found : found.filter((row) => row.fingerprint === wanted);
+  return { rows, rows_left_out: 0, queues: store.queues.length, left_out: 0 };
 }
 
 export function operation(store: Store, id: string): Operation | undefined {

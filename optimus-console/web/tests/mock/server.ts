@@ -206,7 +206,7 @@ class Server {
       case "tasks":
         return task(known, third ?? "", now);
       case "failures":
-        return look.failurePage(this.store, now);
+        return look.failurePage(this.store, query, now);
       case "processes":
         return this.options.mode === "empty"
           ? { rows: [], next: null, total: 0 }

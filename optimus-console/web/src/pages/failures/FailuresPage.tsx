@@ -103,15 +103,17 @@ function Covered({ data }: { data: Failures }) {
   return (
     <p class="more num" role="status">
       {count(data.rows.length, "failure")} in {count(data.queues, "queue")}
+      {data.rows_left_out > 0 && `, ${whole(data.rows_left_out)} further failures not shown`}
       {data.left_out > 0 && `, ${whole(data.left_out)} further queues not looked at`}
     </p>
   );
 }
 
 export function FailuresPage() {
-  const failures = useResource<Failures>("failures?limit=200");
-  const [asked, setAsked] = useState<{ act: TaskAct; row: FailureRow }>();
   const only = route.value.query["fingerprint"];
+  const filter = only === undefined ? "" : `&fingerprint=${encodeURIComponent(only)}`;
+  const failures = useResource<Failures>(`failures?limit=200${filter}`);
+  const [asked, setAsked] = useState<{ act: TaskAct; row: FailureRow }>();
   return (
     <>
       <div class="page-head">
@@ -130,8 +132,7 @@ export function FailuresPage() {
       )}
       <Await of={failures}>
         {(data) => {
-          const rows = only ? data.rows.filter((row) => row.fingerprint === only) : data.rows;
-          if (rows.length === 0)
+          if (data.rows.length === 0)
             return (
               <Empty>{only ? "No dead task has this failure." : "None. No task is dead."}</Empty>
             );
@@ -140,7 +141,7 @@ export function FailuresPage() {
               <Table
                 label="Failures"
                 columns={columns((act, row) => setAsked({ act, row }))}
-                rows={rows}
+                rows={data.rows}
                 id={groupId}
               />
               <Covered data={data} />
