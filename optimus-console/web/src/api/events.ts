@@ -101,7 +101,7 @@ const WHOLE_MS = 10_000;
 
 /**
  * A stream doesn't tell why it failed. A call does: the reader may have to sign in again, or may be
- * allowed other things by now.
+ * allowed other things.
  */
 function retry(): void {
   close();

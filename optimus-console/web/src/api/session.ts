@@ -37,7 +37,7 @@ function reader({ identity, queues, payloads, namespace }: Session): string {
 let isOver = false;
 
 /**
- * Opens the page anew. Nothing else drops all that was read for one reader before the next one:
+ * Opens the page again. Nothing else drops all that was read for one reader before the next one:
  * also answers under way, and what parts of the page keep.
  */
 function startAgain(): void {

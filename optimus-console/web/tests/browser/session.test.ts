@@ -39,7 +39,7 @@ async function signIn(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-/** Marks the page, so that it shows whether it was opened anew. */
+/** Marks the page, so that it shows whether it was opened again. */
 const mark = (page: Page) => page.evaluate("window.isMarked = true");
 const isMarked = (page: Page) => page.evaluate("window.isMarked === true");
 
@@ -102,7 +102,7 @@ test("a call that is refused to a reader who is signed in leaves the page as it 
     assert.equal(await isMarked(page), true);
   }));
 
-test("a page that is somebody else's by now is opened anew", () =>
+test("a page that is somebody else's now is opened again", () =>
   open({}, async ({ page }, on, options) => {
     await page.waitForSelector(`main a:has-text('${SECRET}')`);
     await mark(page);
@@ -126,7 +126,7 @@ test("who loses a role is no longer offered what it allows, and keeps the page",
     assert.equal(await isMarked(page), true);
   }));
 
-test("a page that is seen again learns who reads it by now", () =>
+test("a page that is seen again learns who reads it", () =>
   open({ role: "admin" }, async ({ page }, _, options) => {
     await settled(page);
     await page.waitForSelector(".who:has-text('admin')");
