@@ -24,7 +24,8 @@ const STEPS_MAX: usize = 200;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FlowCommand {
-    /// Show a task, what it waits for or has waited for, and what that has waited for.
+    /// Show a task, what it waits for or has waited for, and what that has waited for. Nothing of
+    /// this is kept for a task that has succeeded.
     Show {
         /// The id of the last step: queue/uuid, or the uuid alone.
         id: String,
