@@ -39,7 +39,8 @@ end
 -- before it.
 --
 -- When the clock is set back, leases also go back. Otherwise a dead worker would keep its tasks for
--- the length of that step. `back` of the changes is for `moved_back`, which moves other times.
+-- the length of that step. A usual lease that can be one from now on stays: a claim after that step
+-- may have given it. `back` of the changes is for `moved_back`, which moves other times.
 --
 -- A queue without workers has nothing to watch, so `watched_at` keeps the value of the last worker.
 local function mending_of(meta, workers, now, lease_ms, self)
@@ -64,9 +65,11 @@ local function mending_of(meta, workers, now, lease_ms, self)
     local info = redis.call('HMGET', key_of(meta, 'worker', worker), 'lease_ms', 'graced')
     local own_ms, graced = tonumber(info[1] or lease_ms), info[2] == score
     least = math.min(least, own_ms)
-    local expiry, is_raised = tonumber(score) + math.min(gap, 0), false
-    if gap > own_ms / 2 and not graced and expiry < now + own_ms then
-      local is_long = tonumber(score) % 1 ~= 0
+    local expiry, is_raised = tonumber(score), false
+    local is_long = expiry % 1 ~= 0
+    if gap < 0 and (is_long or expiry > now + own_ms) then
+      expiry = expiry + gap
+    elseif gap > own_ms / 2 and not graced and expiry < now + own_ms then
       expiry = is_long and now + own_ms * LONG_MAX + 0.5 or now + own_ms
       graced, is_raised = true, true
     end

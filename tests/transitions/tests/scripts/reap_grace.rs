@@ -228,7 +228,24 @@ async fn a_long_lease_is_set_back_with_the_clock_and_stays_long(bench: Bench) {
     assert_eq!(bench.score("workers", "w").await, Some(START + 1 + LEASE_MS));
 }
 
+/// An idle worker of a large fleet has a long lease, for which a claim gives a usual one.
+async fn a_worker_that_claims_after_the_clock_was_set_back_is_not_reaped(bench: Bench) {
+    let mut workers = Vec::new();
+    for number in 0..20 {
+        workers.push(bench.worker(BACK, &format!("worker {number}")).await);
+    }
+    for worker in &workers {
+        renew(&bench, BACK, worker).await;
+    }
+    bench.submit(0, &jobs(1)).await;
+    bench.take(0, &workers[0], 1).await;
+    renew(&bench, 1, &workers[1]).await;
+    assert_eq!(bench.score("workers", "worker 0").await, Some(START + LEASE_MS));
+    assert_eq!(reap(&bench, 1, &workers[1]).await, 0);
+}
+
 on_both![
+    a_worker_that_claims_after_the_clock_was_set_back_is_not_reaped,
     a_long_lease_is_long_after_an_outage_until_a_grant,
     a_long_lease_is_set_back_with_the_clock_and_stays_long,
     a_reap_after_an_outage_takes_nothing_and_gives_every_worker_a_lease,

@@ -178,8 +178,8 @@ impl Queue {
     }
 
     /// Renews a worker's lease. After an outage every other worker gets a whole lease, unless it
-    /// got one before and has not renewed since; leases are set back with the clock. Returns the
-    /// workers that got a lease.
+    /// got one before and has not renewed since; leases are set back with the clock, unless they can
+    /// be of the time after that. Returns the workers that got a lease.
     fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
         let mut raised = Vec::new();
         if self.workers.is_empty() && name.is_none() {
@@ -191,7 +191,9 @@ impl Queue {
                 let had_grace = worker.graced == Some((worker.expiry, worker.is_long));
                 let soon = now + worker.lease_ms;
                 let until = now + worker.lease_ms * if worker.is_long { LONG_MAX } else { 1 };
-                let expiry = worker.expiry - watched_at.saturating_sub(now);
+                let is_of_before = worker.is_long || worker.expiry > soon;
+                let set_back = if is_of_before { watched_at.saturating_sub(now) } else { 0 };
+                let expiry = worker.expiry - set_back;
                 let away = now.saturating_sub(watched_at) > worker.lease_ms / 2;
                 let raise = away && !had_grace && expiry < soon;
                 let mended = if raise { until } else { expiry };
