@@ -166,9 +166,12 @@ impl Shares {
     }
 
     fn raise_floor(&mut self, places: &[Place]) {
-        let behind = places.iter().filter(|place| place.room > 0).map(|place| place.open.at);
-        let behind = behind.filter(|at| !self.queues[*at].had_no_work);
-        let least = behind.map(|at| self.queues[at].served).min();
+        // What a queue got while it was alone is no debt to queues that begin later.
+        let begins_at = |place: &Place| {
+            let Share { served, had_no_work, .. } = self.queues[place.open.at];
+            if had_no_work { served.max(self.floor) } else { served }
+        };
+        let least = places.iter().filter(|place| place.room > 0).map(begins_at).min();
         self.floor = self.floor.max(least.unwrap_or(0));
         for place in places {
             let share = &mut self.queues[place.open.at];

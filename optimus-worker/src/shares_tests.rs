@@ -135,6 +135,23 @@ fn a_lone_queue_has_all_slots_and_shares_them_once_another_has_work() {
 }
 
 #[test]
+fn what_a_queue_got_while_it_was_alone_is_no_debt_once_others_have_work() {
+    let (base, mut now) = (Instant::now(), 0);
+    let mut world = World::new(4, &[(1, 30_000); 10]);
+    world.waiting = vec![0; 10];
+    for _ in 0..50 {
+        world.waiting[0] = 1;
+        let started = world.run(base, now, now + 40_000);
+        assert_eq!(started[0], 1);
+        now += 40_000;
+    }
+    world.waiting = vec![usize::MAX; 10];
+    let started = world.run(base, now, now + SECOND_US);
+    let total: usize = started.iter().sum();
+    assert!(started[0] + 4 >= total / 10, "{started:?}");
+}
+
+#[test]
 fn queues_with_little_work_leave_their_slots_to_the_others() {
     let (mut world, base) = (World::new(64, &[(1, 10_000), (1_000, 10_000)]), Instant::now());
     for second in 0..5 {
