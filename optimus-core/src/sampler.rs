@@ -80,8 +80,8 @@ impl Sampler {
         queues_max: usize,
         target: Duration,
     ) -> Self {
-        named.sort();
-        named.dedup();
+        let mut known = HashSet::new();
+        named.retain(|queue| known.insert(queue.clone()));
         let (past, known) = (BTreeMap::new(), KnownKeys::default());
         Self { inspector, named, queues_max, target, past, known }
     }
