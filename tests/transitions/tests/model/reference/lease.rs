@@ -178,8 +178,8 @@ impl Queue {
     }
 
     /// Renews a worker's lease. After an outage every other worker gets a whole lease, unless it
-    /// got one before and has not renewed since; leases are set back with the clock, unless they can
-    /// be of the time after that. Returns the workers that got a lease.
+    /// got one before and has not renewed since; leases are set back with the clock, unless they
+    /// can be of the time after that. Returns the workers that got a lease.
     fn watch(&mut self, now: u64, lease_ms: u64, name: Option<&WorkerId>) -> Vec<WorkerId> {
         let mut raised = Vec::new();
         if self.workers.is_empty() && name.is_none() {
