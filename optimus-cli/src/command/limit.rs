@@ -173,18 +173,16 @@ async fn list(session: &Session<'_>, named: &[QueueName]) -> Result<Exit, Failur
         let limits = inspector.limits(&queue, PAGE_MAX).await?;
         Ok(limits.into_iter().map(|found| (queue.clone(), found)).collect::<Vec<_>>())
     };
-    let seen = session.each_queue(&queues, read).await?.into_iter().flatten().collect::<Vec<_>>();
+    let parts = session.each_queue(&queues, read).await?;
+    for (queue, _) in parts.iter().filter(|part| part.len() >= PAGE_MAX).filter_map(|p| p.first()) {
+        session.out.hint(&format!("queue {queue} may have more limits than these"));
+    }
+    let seen: Vec<_> = parts.into_iter().flatten().collect();
     let setters = if seen.iter().any(|(_, found)| found.is_set) {
         session.inspector().limit_setters().await?
     } else {
         LimitSetters::default()
     };
-    let cut = queues
-        .iter()
-        .filter(|queue| seen.iter().filter(|(of, _)| of == *queue).count() >= PAGE_MAX);
-    for queue in cut {
-        session.out.hint(&format!("queue {queue} may have more limits than these"));
-    }
     let rows: Vec<LimitRow> =
         seen.iter().map(|(queue, found)| row(queue, found, &setters)).collect();
     session.known_if_empty(&rows, named).await?;

@@ -68,3 +68,18 @@ async fn what_no_limit_can_be_is_refused_before_the_audit_shows_it() {
     assert!(stage.optimus(&burst).ended(2).err.contains("with 0 no task starts"));
     assert_eq!(stage.optimus(&["audit", "list"]).ended(0).out, "Nobody has acted yet.\n");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_says_that_a_queue_may_have_more_limits_than_it_shows() {
+    let stage = Stage::new().await;
+    let listed = || stage.optimus(&["limit", "list", "mail"]).ended(0);
+    for number in 0..130 {
+        let gate = stage.client.gate("mail", Gate::Named(format!("bank-{number}")));
+        gate.set(Limit::new().max_working(2)).await.unwrap();
+        if number == 0 {
+            assert!(!listed().err.contains("may have more"));
+        }
+    }
+    let text = listed();
+    assert!(text.err.contains("queue mail may have more limits than these"), "{text:?}");
+}
