@@ -12,10 +12,10 @@ use crate::{
     error_text::{
         group_cancelled, last_words, no_permit_advice, release, remedy, stands, waits_for,
     },
-    explanation::Obstacle,
     group_details::LostMember,
     id::TaskId,
     limit::Shut,
+    obstacle::Obstacle,
     state::{AttemptError, TaskState},
 };
 

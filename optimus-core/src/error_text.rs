@@ -3,10 +3,10 @@
 use chrono::DateTime;
 
 use crate::{
-    explanation::Obstacle,
     group_details::LostMember,
     id::TaskId,
     limit::Shut,
+    obstacle::Obstacle,
     obstacle_text::time_text,
     state::{AttemptError, TaskState},
 };

@@ -6,16 +6,17 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, HeldBack, LanePlace, NextRun, RunWait},
+    broker::{Broker, BrokerError, HeldBack, LanePlace, LostTask, NextRun, ReadyPlace, RunWait},
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
     explain_workers::{LiveWorker, knows, of_workers},
-    explanation::{Explanation, Obstacle},
+    explanation::Explanation,
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
     inspect::{Inspector, PrerequisiteDetails, read_error},
     lane::Lane,
     limit::{Limit, LimitDetails},
+    obstacle::Obstacle,
     platform::instant,
     record::TaskRecord,
     state::{Reason, TaskState},
@@ -102,7 +103,9 @@ impl Inspector {
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));
         if let (Some(Lane { key, width, .. }), Some(place)) = (lane, place) {
             let (key, LanePlace { holders, ahead, width_set }) = (key.clone(), place);
+            let lost = lost_holders(broker, queue, &holders, now_ms).await?;
             obstacles.push(Obstacle::Lane { key, holders, ahead, width: *width, width_set });
+            obstacles.extend(lost);
         }
         if let Some(RunWait { others, leader, due_ms }) = run {
             obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });
@@ -110,9 +113,7 @@ impl Inspector {
         obstacles.extend(limits.into_iter().map(Obstacle::Limit));
         let task = record.as_ref().map(|record| &*record.task);
         obstacles.extend(of_workers(&workers, task));
-        if let (ahead @ 1.., or_more) = before {
-            obstacles.push(Obstacle::Behind { ahead, or_more });
-        }
+        obstacles.extend(before);
         Ok(Explanation::of(obstacles).at(member))
     }
 
@@ -216,7 +217,10 @@ impl Inspector {
         // A name or a limit holds back the tasks of many lanes.
         obstacles.extend(names.into_iter().map(Obstacle::Limit));
         let more_lanes = lane_count.saturating_sub(lanes.len() as u64);
+        let holders: Vec<TaskId> = lanes.iter().flat_map(|lane| lane.holders.clone()).collect();
+        let lost = lost_holders(broker, queue, &holders, now_ms).await?;
         obstacles.extend(lanes.into_iter().map(Obstacle::WaitingLane));
+        obstacles.extend(lost);
         if more_lanes > 0 {
             obstacles.push(Obstacle::MoreLanes { count: more_lanes });
         }
@@ -294,15 +298,39 @@ async fn run_of(
     broker.run_wait(id, task, &gather.by, (failures, losses)).await
 }
 
+/// What keeps a ready task from being the next: those before it, or that it is in no list.
 async fn place_in_queue(
     broker: &Broker,
     id: &TaskId,
     state: TaskState,
-) -> Result<(u64, bool), BrokerError> {
-    match state {
-        TaskState::Ready => broker.ready_place(id).await,
-        _ => Ok((0, false)),
+) -> Result<Option<Obstacle>, BrokerError> {
+    if state != TaskState::Ready {
+        return Ok(None);
     }
+    let ReadyPlace { ahead, or_more, is_listed } = broker.ready_place(id).await?;
+    if is_listed {
+        return Ok((ahead > 0).then_some(Obstacle::Behind { ahead, or_more }));
+    }
+    // A worker may have claimed it since its state was read.
+    let is_ready = broker.inspect(id).await?.state == TaskState::Ready;
+    let is_unlisted = is_ready && !broker.ready_place(id).await?.is_listed;
+    Ok(is_unlisted.then_some(Obstacle::Unlisted))
+}
+
+/// The tasks that have a lane, and that do not go on.
+async fn lost_holders(
+    broker: &Broker,
+    queue: &QueueName,
+    holders: &[TaskId],
+    now_ms: u64,
+) -> Result<Vec<Obstacle>, BrokerError> {
+    let lost = broker.lost_tasks(queue, holders, now_ms).await?.into_iter();
+    let obstacle = |LostTask { id, worker, lease_until_ms }| Obstacle::LostHolder {
+        holder: id,
+        worker,
+        since: instant(lease_until_ms),
+    };
+    Ok(lost.map(obstacle).collect())
 }
 
 /// The gates of a task, each with the limit that the task has brought.

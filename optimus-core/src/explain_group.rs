@@ -5,11 +5,11 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use crate::{
     after::Prerequisite,
     broker::BrokerError,
-    explanation::Obstacle,
     group::{GroupProgress, Member},
     group_details::{LostMember, MemberPlace},
     id::TaskId,
     inspect::{Inspector, PrerequisiteDetails},
+    obstacle::Obstacle,
     record::TaskRecord,
     state::TaskState,
 };

@@ -3,9 +3,9 @@
 
 use crate::{
     broker::{Broker, BrokerError, WorkerLoad},
-    explanation::Obstacle,
     id::{QueueName, WorkerId},
     inspect::{Inspector, WorkerDescription},
+    obstacle::Obstacle,
     process_leases::is_same,
     process_page::ProcessDoing,
 };

@@ -1,7 +1,9 @@
 //! Tests of [`Explanation`] and [`Obstacle`].
 
+use std::num::NonZeroU16;
+
 use super::*;
-use crate::{limit::Limit, rate::Rate};
+use crate::{id::TaskId, limit::Limit, rate::Rate};
 
 #[test]
 fn a_number_of_tasks_is_printed_with_the_right_verb() {

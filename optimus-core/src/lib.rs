@@ -81,6 +81,7 @@ mod limit;
 mod limit_setters;
 mod log_desk;
 mod named_call;
+mod obstacle;
 mod obstacle_text;
 mod operation;
 mod operation_counted;
@@ -179,7 +180,7 @@ pub use self::{
     each::Each,
     erased_task::{CallOutput, Ran, RunError, RunOutput, Running, RunningCalls, TaskDefinition},
     error::Error,
-    explanation::{Explanation, Obstacle},
+    explanation::Explanation,
     fingerprint::Fingerprint,
     fingerprints::{FingerprintRow, Fingerprints},
     flow::Flow,
@@ -205,6 +206,7 @@ pub use self::{
     lease::{Lease, Token},
     limit::{Limit, LimitDetails, Shut, TaskLimit},
     named_call::NamedCall,
+    obstacle::Obstacle,
     operation::{Operation, OperationAct, OperationState},
     operation_error::OperationError,
     operation_filter::OperationFilter,

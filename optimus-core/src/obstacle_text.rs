@@ -15,6 +15,10 @@ use crate::{
 /// What to do with a task that has ended because a prerequisite did.
 pub(crate) const REQUEUE_FIRST: &str = "requeue the task that it waited for, and then this task";
 
+/// What to do with a task that no worker finds.
+pub(crate) const UNLISTED: &str = "it is in none of the lists of its queue, so no worker finds it: \
+    something other than Optimus has changed a key; `optimus doctor --deep` says what mends it";
+
 /// What to do with a task that no requeue can help.
 pub(crate) const VOID: &str = "no requeue helps: it waited for a group that was cancelled, or for \
     a result that is gone, possibly through other tasks; submit the flow again";
@@ -90,6 +94,14 @@ pub(crate) fn tasks(count: u64, one: &str, many: &str) -> String {
         0 => format!("no task {one}"),
         1 => format!("1 task {one}"),
         _ => format!("{count} tasks {many}"),
+    }
+}
+
+/// Prints that no task is ready, and how many are blocked.
+pub(crate) fn nothing_ready_text(blocked: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match blocked {
+        0 => f.write_str("no task is ready"),
+        _ => write!(f, "no task is ready; {} blocked", tasks(blocked, "is", "are")),
     }
 }
 
@@ -289,10 +301,11 @@ pub(crate) fn busy_text(
 /// Prints that the worker of a task has lost its lease.
 pub(crate) fn lost_worker_text(
     worker: &WorkerId,
+    task: &str,
     since: DateTime<Utc>,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     let since = time_text(since);
-    write!(f, "worker {worker}, which ran the task, is gone: its lease was over at {since}; ")?;
+    write!(f, "worker {worker}, which ran {task}, is gone: its lease was over at {since}; ")?;
     f.write_str("the next worker that looks takes the task back")
 }

@@ -129,6 +129,8 @@ async fn what_it_says_to_do_brings_a_lost_task_and_a_lost_worker_back() {
     let lost = ward.waiting().await;
     ward.raw(&format!("LREM $ready 0 {}", lost.stored()));
     assert!(ward.violations()[0].1.contains(&lost.to_string()), "the id is one for `optimus task`");
+    let why = ward.optimus(&["task", "explain", &lost.to_string()]).ended(0).out;
+    assert!(why.contains("it is in none of the lists of its queue"), "{why}");
     ward.raw(&format!("RPUSH $ready {}", lost.stored()));
     assert_eq!(ward.violations(), []);
     ward.raw("HSET $working:ghost # 2:7");

@@ -19,6 +19,9 @@ const ENTRIES_MAX: usize = 200;
 /// At most this many holders of a lane are read.
 const HOLDERS_MAX: &str = "4";
 
+/// At most this many workers without a lease are asked which tasks they hold.
+const LOST_MAX: &str = "16";
+
 /// At most this many workers are read.
 const WORKERS_MAX: usize = 100;
 
@@ -34,6 +37,28 @@ pub struct LanePlace {
     pub ahead: u64,
     /// The width that was set at run time.
     pub width_set: Option<NonZeroU16>,
+}
+
+/// The place of a ready task.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadyPlace {
+    /// How many tasks are before it.
+    pub ahead: u64,
+    /// Whether there may be more.
+    pub or_more: bool,
+    /// Whether it is in a list from which workers claim, as far as that was read.
+    pub is_listed: bool,
+}
+
+/// A task of a worker that has lost its lease.
+#[derive(Debug)]
+pub struct LostTask {
+    /// The task.
+    pub id: TaskId,
+    /// The worker.
+    pub worker: WorkerId,
+    /// The ms at which its lease was over.
+    pub lease_until_ms: u64,
 }
 
 /// A worker's slots.
@@ -104,9 +129,40 @@ impl Broker {
         }))
     }
 
-    /// Reads how many tasks are before a ready one, and whether that is only the least number: the
-    /// task is not among the first.
-    pub async fn ready_place(&self, id: &TaskId) -> Result<(u64, bool), BrokerError> {
+    /// Finds those of these tasks of a queue whose workers have lost their leases.
+    pub async fn lost_tasks(
+        &self,
+        queue: &QueueName,
+        ids: &[TaskId],
+        now_ms: u64,
+    ) -> Result<Vec<LostTask>, BrokerError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (keys, now) = (self.keys(queue), now_ms.to_string());
+        let workers = keys.of("workers");
+        let over = ["ZRANGEBYSCORE", &workers, "-inf", &now, "WITHSCORES", "LIMIT", "0", LOST_MAX];
+        let over = texts("ZRANGEBYSCORE", self.read_one(get(&over)).await?)?;
+        let pairs: Vec<_> =
+            over.chunks_exact(2).flat_map(|lost| ids.iter().map(move |id| (lost, id))).collect();
+        let holds = |(lost, id): &(&[String], &TaskId)| {
+            get(&["HEXISTS", &keys.working(&lost[0]), &id.stored()])
+        };
+        let answers = self.read(pairs.iter().map(holds).collect()).await;
+        let mut found = Vec::new();
+        for ((lost, id), holds) in pairs.into_iter().zip(answers) {
+            if size(&holds?) == 1 {
+                let worker = WorkerId::from_stored(&lost[0]);
+                let lease_until_ms = lost[1].parse().map_or(0, whole);
+                found.push(LostTask { id: id.clone(), worker, lease_until_ms });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads how many tasks are before a ready one. There may be more if the task is not among the
+    /// first.
+    pub async fn ready_place(&self, id: &TaskId) -> Result<ReadyPlace, BrokerError> {
         let (keys, stored) = (self.keys(id.queue()), id.stored());
         let last = (ENTRIES_MAX - 1).to_string();
         let commands = vec![
@@ -122,13 +178,17 @@ impl Broker {
         let (entries, gone) = (texts("LRANGE", next()?)?, texts("HMGET", next()?)?);
         if let redis::Value::Int(_) = rank {
             // A claim merges both by age, so some of the list may come first.
-            return Ok((size(&rank), length > 0));
+            return Ok(ReadyPlace { ahead: size(&rank), or_more: length > 0, is_listed: true });
         }
         let place = entries.iter().position(|entry| entry.ends_with(&stored));
         let before = place.unwrap_or(entries.len());
         let has_gone = gone.iter().any(|count| !count.is_empty() && count != "0");
         let gone = if has_gone { self.tombstones(&keys, &entries[..before]).await? } else { 0 };
-        Ok(((before as u64).saturating_sub(gone), place.is_none() || ranked > 0))
+        Ok(ReadyPlace {
+            ahead: (before as u64).saturating_sub(gone),
+            or_more: place.is_none() || ranked > 0,
+            is_listed: place.is_some() || length > ENTRIES_MAX as u64,
+        })
     }
 
     /// Counts which of these entries of the ready list belong to tasks that were cancelled.

@@ -87,7 +87,7 @@ pub use self::{
     dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes, RequestName},
     endpoint::Endpoint,
     error::BrokerError,
-    explain::{LanePlace, WorkerLoad},
+    explain::{LanePlace, LostTask, ReadyPlace, WorkerLoad},
     fingerprints::{DeadGroup, DeadGroups},
     fleet::{Attendance, ProcessSeen},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},

@@ -9,8 +9,8 @@ use super::{CancelCall, Client, Inner, promise::Promise, siblings::Place};
 use crate::{
     Error,
     broker::{BrokerError, End, Ends, Returned, StoredBy},
-    explanation::Obstacle,
     id::TaskId,
+    obstacle::Obstacle,
     state::{AttemptError, Reason, TaskState},
 };
 

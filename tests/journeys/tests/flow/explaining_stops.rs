@@ -119,6 +119,35 @@ on_both! {
         worker.stop().await;
     }
 
+    async fn a_task_whose_lane_a_worker_has_that_is_gone_names_that_worker(bench: Bench) {
+        let first = submit(&bench, double().lane("orders")).await;
+        let second = submit(&bench, double().lane("orders")).await;
+        let (broker, ghost) = (bench.client.broker(), WorkerId::generate("ghost", 1));
+        let (queue, lease) = (first.id().queue(), Duration::from_millis(300));
+        broker.register(queue, &ghost, lease, "{}").await.unwrap();
+        assert_eq!(broker.claim(queue, &ghost, 1, 1).await.unwrap().grants.len(), 1);
+        let inspector = bench.client.inspector();
+        let names_it = |found: &[Obstacle]| {
+            let is_it = |one: &Obstacle| {
+                matches!(one, Obstacle::LostHolder { holder, worker, .. }
+                    if holder == first.id() && *worker == ghost)
+            };
+            found.iter().filter(|one| is_it(one)).count() == 1
+        };
+        let is_named = async || {
+            let why = inspector.explain(second.id()).await.unwrap();
+            names_it(&why.obstacles)
+        };
+        eventually("its lease is over", SOON, is_named).await;
+        let why = of_queue(&bench).await;
+        assert!(names_it(&why.obstacles), "{why}");
+        let text = format!("worker {ghost}, which ran task {} of the lane, is gone", first.id());
+        assert!(why.to_string().contains(&text), "{why}");
+        let worker = bench.start(bench.worker().task_type::<Double>());
+        second.result_within(SOON).await.unwrap();
+        worker.stop().await;
+    }
+
     async fn the_limit_of_a_queue_counts_its_ready_tasks_and_has_a_time(bench: Bench) {
         let gate = bench.client.gate("default", Gate::Queue);
         gate.set(Limit::new().rate(Rate::per_hour(1))).await.unwrap();
