@@ -61,7 +61,7 @@ async fn checked(app: &App, request: Request, next: Next) -> Result<Response, Pr
     let is_look = matches!(parts.method, Method::GET | Method::HEAD);
     // The browser asks for the password when it opens the page.
     if let (Auth::Basic(_), None) = (&app.auth, &found) {
-        return Err(Problem::unauthorized(Some("Basic realm=\"Optimus\", charset=\"UTF-8\"")));
+        return Err(Problem::unauthorized(&app.auth));
     }
     if !is_look && !found.as_ref().is_some_and(|found| found.is_explicit) {
         check_same_site(&parts)?;

@@ -9,14 +9,16 @@ use optimus_core::{DispenserError, Error};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::{Auth, BASIC_AUTH};
+
 /// Why a request was not answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     message: String,
-    /// What the browser is told to ask for.
-    asks_for: Option<&'static str>,
+    /// How the console knows who asks, if that is why.
+    auth: Option<&'static str>,
 }
 
 /// The body of an answer with an error.
@@ -27,17 +29,23 @@ pub(crate) struct ErrorBody {
     error: &'static str,
     /// A sentence for people.
     message: String,
+    /// With `unauthorized`, how the console knows who asks: `token`, `basic`, `header` or `custom`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth: Option<&'static str>,
 }
+
+/// Lets a browser ask for a name and a password.
+const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"Optimus\", charset=\"UTF-8\"");
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), asks_for: None }
+        Self { status, code, message: message.into(), auth: None }
     }
 
-    pub(crate) fn unauthorized(asks_for: Option<&'static str>) -> Self {
+    pub(crate) fn unauthorized(auth: &Auth) -> Self {
         let message = "sign in to use the console";
         let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message);
-        Self { asks_for, ..problem }
+        Self { auth: Some(auth.as_str()), ..problem }
     }
 
     pub(crate) fn wrong_secret() -> Self {
@@ -112,11 +120,10 @@ impl From<optimus_core::InvalidName> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = ErrorBody { error: self.code, message: self.message };
+        let body = ErrorBody { error: self.code, message: self.message, auth: self.auth };
         let mut response = (self.status, Json(body)).into_response();
-        if let Some(asks_for) = self.asks_for {
-            let value = HeaderValue::from_static(asks_for);
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        if self.auth == Some(BASIC_AUTH) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, BASIC);
         }
         response
     }

@@ -82,7 +82,7 @@ impl FromRequestParts<App> for Seat {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let found = parts.extensions.get::<Authenticated>();
-        let found = found.ok_or_else(|| Problem::unauthorized(None))?;
+        let found = found.ok_or_else(|| Problem::unauthorized(&app.auth))?;
         let (identity, session) = (found.identity.clone(), found.session.clone());
         Ok(Self { app: app.clone(), identity, session })
     }

@@ -13,6 +13,9 @@ use super::{
 };
 use crate::problem::Problem;
 
+/// The name of [`Auth::Basic`].
+pub(crate) const BASIC_AUTH: &str = "basic";
+
 /// How the console knows who sends a request.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -57,7 +60,7 @@ impl Auth {
         match self {
             Self::None => "none",
             Self::Token(_) => "token",
-            Self::Basic(_) => "basic",
+            Self::Basic(_) => BASIC_AUTH,
             Self::Header(_) => "header",
             Self::Custom(_) => "custom",
         }

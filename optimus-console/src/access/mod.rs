@@ -18,7 +18,7 @@ pub use self::{
     trusted_header::TrustedHeader,
 };
 pub(crate) use self::{
-    auth::{Authenticated, authenticate},
+    auth::{Authenticated, BASIC_AUTH, authenticate},
     origin::{Peer, check_host, check_same_site},
     patterns::Patterns,
     sessions::{COOKIE, Sessions, cookie_of},

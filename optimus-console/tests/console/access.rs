@@ -288,7 +288,9 @@ async fn a_header_is_believed_if_a_trusted_proxy_sends_it() {
     let ann = served.browser.with("x-user", "ann");
     assert_eq!(ann.look("session").await["role"], "admin");
     assert_eq!(served.browser.with("x-user", "bob").look("session").await["role"], "viewer");
-    served.browser.get("/api/v1/session").await.fails(401, "unauthorized");
+    let nobody = served.browser.get("/api/v1/session").await;
+    assert_eq!(nobody.json()["auth"], "header", "a page knows that no token helps");
+    nobody.fails(401, "unauthorized");
     let mut twice = ann.clone();
     twice.headers.push(("x-user".into(), "bob".into()));
     twice.get("/api/v1/session").await.fails(401, "unauthorized");

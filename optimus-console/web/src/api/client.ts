@@ -8,6 +8,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** How the console knows who reads, if the reader is not signed in. */
+    readonly auth?: string,
   ) {
     super(message);
   }
@@ -65,9 +67,10 @@ async function send(call: string, init: RequestInit): Promise<unknown> {
 async function refusal(answer: Response): Promise<ApiError> {
   const fallback = `The server answered with status ${answer.status}.`;
   try {
-    const body = (await answer.json()) as { error?: unknown; message?: unknown };
+    const body = (await answer.json()) as { error?: unknown; message?: unknown; auth?: unknown };
     const message = typeof body.message === "string" ? body.message : fallback;
-    return new ApiError(answer.status, String(body.error ?? ""), message);
+    const auth = typeof body.auth === "string" ? body.auth : undefined;
+    return new ApiError(answer.status, String(body.error ?? ""), message, auth);
   } catch {
     return new ApiError(answer.status, "", fallback);
   }

@@ -67,7 +67,10 @@ export async function loadSession(): Promise<void> {
   try {
     take(await get<Session>("session"));
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) askToSignIn();
+    if (error instanceof ApiError && error.status === 401) {
+      if (error.auth !== undefined) rememberHow(error.auth);
+      askToSignIn();
+    }
     throw error;
   }
 }

@@ -1,10 +1,8 @@
-// How this browser has signed in: only an answer to somebody who is signed in tells it.
-
-import type { Session } from "./types";
+// How the console knows who reads. Its answers tell it, also to those who are not signed in.
 
 const KEY = "optimus.auth";
 
-export function rememberHow(auth: Session["auth"]): void {
+export function rememberHow(auth: string): void {
   try {
     sessionStorage.setItem(KEY, auth);
   } catch {

@@ -11,9 +11,9 @@ export function Unknown() {
     <main class="sign-in">
       <div class="panel form">
         <h1>
-          <Logo /> You are no longer signed in to Optimus
+          <Logo /> You are not signed in to Optimus
         </h1>
-        <p>This console takes no token. Sign in where you did before, then open it again.</p>
+        <p>This console takes no token. Sign in where it is served, then open it again.</p>
         <button type="button" class="btn is-main" onClick={() => location.reload()}>
           Open it again
         </button>

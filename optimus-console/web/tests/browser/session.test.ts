@@ -141,6 +141,16 @@ test("a page that is seen again learns who reads it", () =>
     await page.waitForSelector(".who:has-text('operator')");
   }));
 
+test("a console that takes no token asks nobody for one, also at the first visit", () =>
+  open({}, async ({ page }) => {
+    const json = { error: "unauthorized", message: "sign in to use the console", auth: "header" };
+    await page.route("**/api/v1/**", (route) => route.fulfill({ status: 401, json }));
+    await page.evaluate(() => sessionStorage.clear());
+    await page.reload();
+    await page.waitForSelector("text=This console takes no token.");
+    assert.equal(await page.locator("#token").count(), 0);
+  }));
+
 test("a reader whom a proxy no longer names is not asked for a token", () =>
   open({}, async ({ page }) => {
     await changed<Session>(page, "session", (of) => ({ ...of, auth: "header" }));
