@@ -41,6 +41,19 @@ test("a group that no worker has written is not acted on: all tasks of its name 
     await page.getByText("30 further failures not shown").waitFor();
   }));
 
+test("a group whose task is not known is not acted on: tasks of all names would match", () =>
+  open({}, async ({ page }) => {
+    await changed<{ rows: FailureRow[] }>(page, "failures*", (of) => ({
+      ...of,
+      rows: of.rows.map((row, index) => (index === 0 ? { ...row, task: null } : row)),
+    }));
+    await goTo(page, "#/failures");
+    const row = page.locator("tbody tr", { hasText: "their name was not read" });
+    await row.waitFor();
+    assert.equal(await row.getByRole("button").count(), 0);
+    assert.equal(await row.locator("td.number a").count(), 1, "the tasks can be looked at");
+  }));
+
 test("the failure that an address names is asked for by its fingerprint", () =>
   open({}, async ({ page }) => {
     const asked = page.waitForRequest((request) => request.url().includes("fingerprint=k3Jx9w0"));

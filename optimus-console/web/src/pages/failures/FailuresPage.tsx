@@ -20,14 +20,25 @@ import { groupId } from "./group";
 const NO_FINGERPRINT =
   "No worker has written this error, so nothing tells these tasks from others of the same name.";
 
+/** Without a name, a filter would match the tasks of all names. */
+const NO_TASK = "The name of these tasks was not read, so nothing tells them from others.";
+
+/** Returns why a filter can't match just this group. */
+function blur({ fingerprint, task }: FailureRow): { text: string; title: string } | undefined {
+  if (fingerprint === null)
+    return { text: "no worker has written this error", title: NO_FINGERPRINT };
+  return task === null ? { text: "their name was not read", title: NO_TASK } : undefined;
+}
+
 type Ask = (act: TaskAct, row: FailureRow) => void;
 
 function Acts({ row, ask }: { row: FailureRow; ask: Ask }) {
   const allowed = (["retry", "delete"] as const).filter((act) => may(ACTS[act].needs));
-  if (row.fingerprint === null) {
+  const unclear = blur(row);
+  if (unclear !== undefined) {
     return allowed.length === 0 ? null : (
-      <span class="dim" title={NO_FINGERPRINT}>
-        no worker has written this error
+      <span class="dim" title={unclear.title}>
+        {unclear.text}
       </span>
     );
   }
