@@ -9,7 +9,7 @@ use optimus_core::{Inspector, QueueName, TaskId};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    access::{Authenticated, Identity, Payloads, Role},
+    access::{Authenticated, Identity, Payloads, Reader, Role},
     problem::Problem,
     shared::App,
 };
@@ -33,6 +33,10 @@ impl Seat {
 
     pub(crate) fn payloads(&self) -> Payloads {
         self.app.payloads_of(&self.identity)
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { payloads: self.payloads(), queues: &self.identity.queues }
     }
 
     /// Refuses what needs a higher role.

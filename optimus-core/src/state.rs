@@ -219,7 +219,23 @@ impl AttemptError {
             "fingerprint": self.fingerprint,
         })
     }
+
+    /// Returns the queue of the prerequisite that the message names, if the task has ended because
+    /// of one. This method is for the other Optimus crates.
+    #[doc(hidden)]
+    pub fn prerequisite_queue(&self) -> Option<&str> {
+        if self.reason != Reason::Unmet {
+            return None;
+        }
+        let message = self.message.strip_prefix(GAVE_UP).unwrap_or(&self.message);
+        let (queue, _) = message.strip_prefix(THE_PREREQUISITE)?.split_once('/')?;
+        Some(queue)
+    }
 }
+
+/// What a message about a prerequisite begins with.
+const THE_PREREQUISITE: &str = "the prerequisite ";
+const GAVE_UP: &str = "it gave up: ";
 
 /// An [`AttemptError`] as it is stored: scripts store no message for a loss, and none for a task
 /// whose prerequisite has not succeeded.
@@ -250,9 +266,9 @@ impl StoredError {
             .map_or_else(|| reference.clone(), |known| known.to_string());
         let ended = TaskState::from_word(&self.state).filter(|state| state.is_terminal());
         Some(match ended {
-            Some(state) => format!("the prerequisite {prerequisite} is {state}"),
+            Some(state) => format!("{THE_PREREQUISITE}{prerequisite} is {state}"),
             None => {
-                format!("it gave up: the prerequisite {prerequisite} has not succeeded in time")
+                format!("{GAVE_UP}{THE_PREREQUISITE}{prerequisite} has not succeeded in time")
             }
         })
     }
@@ -315,6 +331,9 @@ mod tests {
         let late = "it gave up: the prerequisite shop/reserve with biz id \"o-17\" has not \
                     succeeded in time";
         assert_eq!(read("shop/reserve:o-17", "waiting").message, late);
+        assert_eq!(read("shop/reserve:o-17", "waiting").prerequisite_queue(), Some("shop"));
+        assert_eq!(dead.prerequisite_queue(), Some("shop"));
+        assert_eq!(read("?", "cancelled").prerequisite_queue(), None);
         assert_eq!(read("?", "cancelled").message, "the prerequisite ? is cancelled");
     }
 

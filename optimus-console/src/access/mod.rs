@@ -6,6 +6,7 @@ mod custom;
 mod identity;
 mod origin;
 mod patterns;
+mod reader;
 mod secrets;
 mod sessions;
 mod trusted_header;
@@ -21,5 +22,6 @@ pub(crate) use self::{
     auth::{Authenticated, BASIC_AUTH, authenticate},
     origin::{Peer, check_host, check_same_site},
     patterns::Patterns,
+    reader::Reader,
     sessions::{COOKIE, Sessions, cookie_of},
 };

@@ -58,11 +58,11 @@ pub(crate) async fn failures(
         None => seat.identity.queues.take(queue),
     });
     let (found, left_out) = seat.app.sampling.failures(dying, QUEUES_MAX).await?;
-    let payloads = seat.payloads();
+    let reader = seat.reader();
     let mut rows: Vec<FailureRow> = found
         .iter()
         .flat_map(|(queue, found)| {
-            found.rows.iter().map(move |row| FailureRow::of(queue, row, payloads))
+            found.rows.iter().map(move |row| FailureRow::of(queue, row, reader))
         })
         .collect();
     if let Some(wanted) = &asked.fingerprint {

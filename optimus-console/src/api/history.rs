@@ -7,10 +7,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::page::{Page, cursor, limit_of};
 use crate::{
-    access::Payloads,
+    access::Reader,
     problem::{ErrorBody, Problem},
     seat::{Asked, Named, QUEUE_IN_PATH, Seat, Segment},
-    view::{at_ms, line_shown, span_ms},
+    view::{at_ms, error_shown, kept, span_ms},
 };
 
 /// Which tasks.
@@ -44,7 +44,7 @@ pub(crate) struct HistoryEnd {
 }
 
 impl HistoryEnd {
-    fn of(row: &HistoryRow, payloads: Payloads) -> Self {
+    fn of(row: &HistoryRow, reader: Reader<'_>) -> Self {
         Self {
             id: row.id.to_string(),
             task: row.task.clone(),
@@ -54,7 +54,7 @@ impl HistoryEnd {
             took_ms: span_ms(row.took),
             worker: row.worker.as_ref().map(ToString::to_string),
             error: row.error.as_ref().map(|error| {
-                let text = line_shown(&error.message, payloads);
+                let text = error_shown(error, kept::ERROR, reader);
                 format!("{}: {text}", error.reason)
             }),
         }
@@ -89,8 +89,8 @@ pub(crate) async fn history(
     }
     let after = cursor(asked.after.as_deref())?;
     let found = inspector.history(&queue, &filter, after.as_ref(), limit).await?;
-    let payloads = seat.payloads();
-    let rows = found.rows.iter().map(|row| HistoryEnd::of(row, payloads)).collect();
+    let reader = seat.reader();
+    let rows = found.rows.iter().map(|row| HistoryEnd::of(row, reader)).collect();
     let page = Page::new(rows, found.next.map(|next| next.to_string()));
     Ok(Json(Page { scanned: Some(found.scanned), ..page }))
 }

@@ -158,9 +158,9 @@ impl BulkFilter {
     (status = 200, body = OperationsPage)))]
 pub(crate) async fn list(seat: Seat) -> Result<Json<OperationsPage>, Problem> {
     let found = seat.app.client.operations().list(ROWS_MAX).await?;
-    let payloads = seat.payloads();
+    let reader = seat.reader();
     let seen = found.iter().filter(|operation| is_seen(operation, &seat.identity));
-    let rows = seen.map(|operation| OperationRow::of(operation, payloads)).collect();
+    let rows = seen.map(|operation| OperationRow::of(operation, reader)).collect();
     Ok(Json(OperationsPage { rows }))
 }
 
@@ -173,7 +173,7 @@ pub(crate) async fn show(
     Named(id): Named<String>,
 ) -> Result<Json<OperationRow>, Problem> {
     let operation = find(&seat, &id).await?;
-    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+    Ok(Json(OperationRow::of(&operation, seat.reader())))
 }
 
 async fn find(seat: &Seat, id: &str) -> Result<Operation, Problem> {
@@ -244,7 +244,7 @@ async fn begin(
         carry(&seat.app, operation.id.clone());
     }
     seat.app.sampling.refresh_operations(&seat.app.client).await;
-    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+    Ok(Json(OperationRow::of(&operation, seat.reader())))
 }
 
 /// Lets a counted operation change its tasks, if `expect` is the number that it has counted.
@@ -271,7 +271,7 @@ pub(crate) async fn confirm(
     .await?;
     carry(&seat.app, operation.id.clone());
     seat.app.sampling.refresh_operations(&seat.app.client).await;
-    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+    Ok(Json(OperationRow::of(&operation, seat.reader())))
 }
 
 /// Cancels an operation. What was changed stays changed.
@@ -297,5 +297,5 @@ pub(crate) async fn cancel(
     })
     .await?;
     seat.app.sampling.refresh_operations(&seat.app.client).await;
-    Ok(Json(OperationRow::of(&operation, seat.payloads())))
+    Ok(Json(OperationRow::of(&operation, seat.reader())))
 }

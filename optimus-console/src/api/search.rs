@@ -216,7 +216,7 @@ fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
 /// Looks through the causes that the overview has.
 async fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
     let worst = seat.app.sampling.worst(snapshot, &seat.identity.queues).await;
-    let rows = worst.iter().map(|(queue, row)| FailureRow::of(queue, row, seat.payloads()));
+    let rows = worst.iter().map(|(queue, row)| FailureRow::of(queue, row, seat.reader()));
     let has = |part: &Option<String>| {
         part.as_deref().is_some_and(|part| part.to_lowercase().contains(text))
     };

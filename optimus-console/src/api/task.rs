@@ -139,7 +139,7 @@ fn page_of(
     let is_running = u32::from(found.state == TaskState::Working);
     let attempts = found.failures + found.losses + is_running;
     let errors: Vec<ErrorRow> =
-        found.errors.iter().map(|error| ErrorRow::of(error, kept::ERROR, payloads)).collect();
+        found.errors.iter().map(|error| ErrorRow::of(error, kept::ERROR, seat.reader())).collect();
     let running_since_ms = running.as_ref().map(|task| at_ms(task.since));
     let of = |read: fn(&TaskRecord) -> Option<String>| record.and_then(read);
     TaskPage {

@@ -4,7 +4,7 @@ use optimus_core::{Inspector, PAGE_MAX, PageCursor, QueueName, TaskState};
 
 use super::page::Page;
 use crate::{
-    access::Payloads,
+    access::Reader,
     problem::Problem,
     view::{TaskRowView, at_ms},
 };
@@ -71,14 +71,14 @@ pub(super) async fn scan(
     (queue, state): (&QueueName, TaskState),
     filter: &Filter,
     (mut after, limit): (Option<PageCursor>, usize),
-    payloads: Payloads,
+    reader: Reader<'_>,
 ) -> Result<Page<TaskRowView>, Problem> {
     let now_ms = at_ms(inspector.now().await?);
     let (mut rows, mut scanned) = (Vec::new(), 0);
     loop {
         let page = inspector.list(queue, state, after.as_ref(), PAGE_MAX).await?;
         scanned += page.rows.len() as u64;
-        let seen = page.rows.iter().map(|row| TaskRowView::of(row, payloads));
+        let seen = page.rows.iter().map(|row| TaskRowView::of(row, reader));
         rows.extend(seen.filter(|row| filter.takes(row, now_ms)));
         after = page.next;
         let is_enough = rows.len() >= limit || scanned + PAGE_MAX as u64 > SCANNED_MAX;

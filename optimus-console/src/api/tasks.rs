@@ -66,18 +66,18 @@ pub(crate) async fn tasks(
         fingerprint: asked.fingerprint.filter(|print| !print.is_empty()),
         text: asked.text.map(|text| text.to_lowercase()).filter(|text| !text.is_empty()),
     };
-    let (inspector, payloads) = (seat.inspector(), seat.payloads());
+    let (inspector, reader) = (seat.inspector(), seat.reader());
     let mut page = if filter.is_all() {
         let found = inspector.list(&queue, state, after.as_ref(), limit).await?;
-        let rows: Vec<_> = found.rows.iter().map(|row| TaskRowView::of(row, payloads)).collect();
+        let rows: Vec<_> = found.rows.iter().map(|row| TaskRowView::of(row, reader)).collect();
         let scanned = Some(rows.len() as u64);
         Page { scanned, ..Page::new(rows, found.next.map(|next| next.to_string())) }
     } else {
-        scan(&inspector, (&queue, state), &filter, (after, limit), payloads).await?
+        scan(&inspector, (&queue, state), &filter, (after, limit), reader).await?
     };
     page.total = Some(total(&seat, &queue, state).await?);
     if state == TaskState::Working {
-        add_progress(&seat, &mut page.rows, payloads).await?;
+        add_progress(&seat, &mut page.rows, reader.payloads).await?;
     }
     debug_assert!(page.scanned.is_none_or(|scanned| scanned <= SCANNED_MAX + PAGE_MAX as u64));
     Ok(Json(page))

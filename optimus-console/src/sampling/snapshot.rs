@@ -9,7 +9,7 @@ use std::{
 use optimus_core::{Dying, FingerprintRow, Operation, QueueName};
 
 use crate::{
-    access::{Identity, Patterns, Payloads},
+    access::{Identity, Patterns, Payloads, Reader},
     view::{
         Counts, FailureRow, Features, OperationRow, Overview, Point, QueueRow, Rates, RedisState,
         Slots, is_seen,
@@ -155,6 +155,7 @@ impl Snapshot {
         urgent.sort_by_key(|(urgency, _)| std::cmp::Reverse(*urgency));
         urgent.truncate(ATTENTION_MAX);
         let sees_all = identity.queues.is_all();
+        let reader = Reader { payloads, queues: &identity.queues };
         Overview {
             now_ms: self.now_ms,
             sampled_ms: self.now_ms,
@@ -171,7 +172,7 @@ impl Snapshot {
             failures: worst
                 .iter()
                 .take(FAILURES_MAX)
-                .map(|(queue, row)| FailureRow::of(queue, row, payloads))
+                .map(|(queue, row)| FailureRow::of(queue, row, reader))
                 .collect(),
             operations: self.operations(identity, payloads).take(OPERATIONS_MAX).collect(),
             features: if sees_all {
@@ -193,7 +194,8 @@ impl Snapshot {
         let open = self.operations.iter().filter(|operation| !operation.state.is_over());
         let over = self.operations.iter().filter(|operation| operation.state.is_over());
         let seen = open.chain(over).filter(|operation| is_seen(operation, identity));
-        seen.map(move |operation| OperationRow::of(operation, payloads))
+        let reader = Reader { payloads, queues: &identity.queues };
+        seen.map(move |operation| OperationRow::of(operation, reader))
     }
 
     /// Returns the overview as JSON, if somebody who sees the same has asked for it.

@@ -4,8 +4,8 @@ use optimus_core::{Fingerprint, FingerprintRow, QueueName};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{at_ms, beginning_shown, kept};
-use crate::access::Payloads;
+use super::{at_ms, error_shown, kept};
+use crate::access::Reader;
 
 /// Dead tasks with the same cause.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -27,9 +27,9 @@ pub(crate) struct FailureRow {
 }
 
 impl FailureRow {
-    pub(crate) fn of(queue: &QueueName, row: &FingerprintRow, payloads: Payloads) -> Self {
+    pub(crate) fn of(queue: &QueueName, row: &FingerprintRow, reader: Reader<'_>) -> Self {
         let message = row.error.as_ref();
-        let message = message.map(|error| beginning_shown(&error.message, kept::ERROR, payloads));
+        let message = message.map(|error| error_shown(error, kept::ERROR, reader));
         Self {
             queue: queue.to_string(),
             task: row.task.clone(),

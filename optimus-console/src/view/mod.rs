@@ -22,8 +22,8 @@ pub(crate) use self::{
     process_row::{ProcessRow, RunningRow, running},
     queue_row::{Counts, QueueRow},
     shown::{
-        Shown, beginning as beginning_shown, headers as headers_shown, kept, line as line_shown,
-        pause as pause_shown,
+        Shown, beginning as beginning_shown, error as error_shown, headers as headers_shown, kept,
+        line as line_shown, pause as pause_shown,
     },
     stats_rows::{StatsRowView, StatsShown, TaskStatsRow},
     task_row::{ErrorRow, ProgressRow, TaskRowView},

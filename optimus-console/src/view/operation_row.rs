@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ErrorRow, TaskRowView, at_ms, headers_shown, kept, line_shown};
-use crate::access::{Identity, Payloads};
+use crate::access::{Identity, Payloads, Reader};
 
 /// A change of many tasks, and how far it has come.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -67,7 +67,8 @@ pub(crate) fn is_seen(operation: &Operation, identity: &Identity) -> bool {
 }
 
 impl OperationRow {
-    pub(crate) fn of(operation: &Operation, payloads: Payloads) -> Self {
+    pub(crate) fn of(operation: &Operation, reader: Reader<'_>) -> Self {
+        let payloads = reader.payloads;
         let json = serde_json::to_value(operation).unwrap_or_default();
         let counts = operation.by_task.iter();
         Self {
@@ -88,7 +89,7 @@ impl OperationRow {
             updated_ms: at_ms(operation.updated),
             confirm_until_ms: operation.confirm_until().map(at_ms),
             can_undo: operation.undo().is_some(),
-            samples: operation.samples.iter().map(|task| sample(task, payloads)).collect(),
+            samples: operation.samples.iter().map(|task| sample(task, reader)).collect(),
             by_task: counts
                 .map(|(task, count)| TaskCount { task: task.clone(), count: *count })
                 .collect(),
@@ -152,7 +153,7 @@ fn filter_shown(filter: &Value, payloads: Payloads) -> Value {
     shown
 }
 
-fn sample(task: &OperationSample, payloads: Payloads) -> TaskRowView {
+fn sample(task: &OperationSample, reader: Reader<'_>) -> TaskRowView {
     let headers: &BTreeMap<String, String> = &task.headers;
     TaskRowView {
         id: task.id.to_string(),
@@ -163,8 +164,8 @@ fn sample(task: &OperationSample, payloads: Payloads) -> TaskRowView {
         attempt: task.attempt,
         took_ms: None,
         worker: None,
-        headers: headers_shown(headers, payloads),
-        error: task.error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, payloads)),
+        headers: headers_shown(headers, reader.payloads),
+        error: task.error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, reader)),
         progress: None,
     }
 }

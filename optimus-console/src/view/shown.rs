@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::Shut;
+use optimus_core::{AttemptError, Shut};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    access::Payloads,
+    access::{Payloads, Reader},
     redact::{REDACTED, is_secret, redact_beginning, redact_json, redact_text},
 };
 
@@ -76,6 +76,17 @@ pub(crate) fn beginning(text: &str, kept: usize, payloads: Payloads) -> String {
     match payloads {
         Payloads::Full => text.to_owned(),
         Payloads::Redacted | Payloads::Hidden => redact_beginning(text, kept).0,
+    }
+}
+
+/// What is said of a prerequisite in a queue that the reader does not see.
+const UNSEEN: &str = "a prerequisite in a queue that you do not see has not succeeded";
+
+/// Returns an error of a task, of which as much as this was [`kept`].
+pub(crate) fn error(error: &AttemptError, kept: usize, reader: Reader<'_>) -> String {
+    match error.prerequisite_queue() {
+        Some(queue) if !reader.queues.take(queue) => UNSEEN.to_owned(),
+        _ => beginning(&error.message, kept, reader.payloads),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     shown::{self, kept},
     span_ms,
 };
-use crate::access::Payloads;
+use crate::access::{Payloads, Reader};
 
 /// A task.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -55,7 +55,7 @@ pub(crate) struct ProgressRow {
 }
 
 impl TaskRowView {
-    pub(crate) fn of(row: &TaskRow, payloads: Payloads) -> Self {
+    pub(crate) fn of(row: &TaskRow, reader: Reader<'_>) -> Self {
         Self {
             id: row.id.to_string(),
             task: row.task.clone(),
@@ -65,16 +65,16 @@ impl TaskRowView {
             attempt: row.attempt,
             took_ms: row.took.map(span_ms),
             worker: row.worker.as_ref().map(ToString::to_string),
-            headers: shown::headers(&row.headers, payloads),
-            error: row.last_error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, payloads)),
+            headers: shown::headers(&row.headers, reader.payloads),
+            error: row.last_error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, reader)),
             progress: None,
         }
     }
 }
 
 impl ErrorRow {
-    pub(crate) fn of(error: &AttemptError, kept: usize, payloads: Payloads) -> Self {
-        let text = shown::beginning(&error.message, kept, payloads);
+    pub(crate) fn of(error: &AttemptError, kept: usize, reader: Reader<'_>) -> Self {
+        let text = shown::error(error, kept, reader);
         let mut lines = text.lines().map(str::to_owned);
         Self {
             at_ms: at_ms(error.at),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use optimus::TaskState;
+use optimus::{PrerequisiteFailure, TaskState};
 use optimus_console::{
     Auth, Console, ConsoleError, ConsoleListener, Identity, Payloads, Role, Secrets, TrustedHeader,
 };
@@ -212,6 +212,31 @@ async fn why_a_task_waits_tells_nothing_of_tasks_in_other_queues() {
     assert!(explain.to_string().contains(told), "{explain}");
     let explain = &tina.look("queues/tenant-c").await["explain"];
     assert!(!explain.to_string().contains("mail/"), "{explain}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_names_no_prerequisite_in_a_queue_of_others() {
+    let stage = Stage::new().await;
+    let hidden = stage.client.submit(call("x").queue("mail")).await.unwrap();
+    let waits = call("x").queue("tenant-a").after(&hidden);
+    let waits = waits.on_prerequisite_failure(PrerequisiteFailure::Cancel);
+    let id = stage.submit(waits).await;
+    hidden.cancel().await.unwrap();
+    let has_ended = async || stage.state(&id).await.is_terminal();
+    let wait = eventually("it ends, too", SOON, has_ended);
+    stage.worker_of(["mail", "tenant-a"]).run_until(wait).await.unwrap();
+    let ended = stage.state(&id).await;
+    let served = stage.guarded();
+    let (tina, ann) = (served.bearer("tina"), served.bearer("ann"));
+    let list = format!("queues/tenant-a/tasks?state={ended}");
+    for path in [format!("tasks/{id}"), list] {
+        let told = tina.look(&path).await.to_string();
+        assert!(!told.contains("mail/") && told.contains("that you do not see"), "{told}");
+        let told = ann.look(&path).await.to_string();
+        assert!(told.contains(&format!("the prerequisite {}", hidden.id())), "{told}");
+    }
+    let found = tina.look(&format!("queues/tenant-a/tasks?state={ended}&text=mail%2F")).await;
+    assert_eq!(found["rows"], json!([]), "nobody finds it out by a search");
 }
 
 #[tokio::test(flavor = "multi_thread")]
