@@ -3,7 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -18,14 +18,20 @@ const QUEUES_MAX: usize = 64;
 
 /// The causes of deaths in the queues with most dead tasks, for those who look again and again.
 #[derive(Debug, Default)]
-pub struct Failures(HashMap<QueueName, Kept>);
+pub struct Failures {
+    kept: Mutex<HashMap<QueueName, Kept>>,
+    /// One reads at a time. Who comes later takes what was read.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// How many are dead and have died, and the bytes of the dead ones. If all are the same, nothing
+/// has changed.
+type Seen = (u64, u64, u64);
 
 #[derive(Debug)]
 struct Kept {
     at: Instant,
-    /// How many are dead and have died, and the bytes of the dead ones. If all are the same,
-    /// nothing has changed.
-    seen: (u64, u64, u64),
+    seen: Seen,
     found: Arc<Fingerprints>,
 }
 
@@ -67,7 +73,7 @@ impl Failures {
     /// # Errors
     /// [`Error::is_unavailable`].
     pub async fn read(
-        &mut self,
+        &self,
         inspector: &Inspector,
         mut queues: Vec<Dying>,
         most: usize,
@@ -77,12 +83,11 @@ impl Failures {
         queues.truncate(most);
         let is_alone = queues.len() == 1;
         let mut found = Vec::with_capacity(queues.len());
+        let _reading = self.reading.lock().await;
         for Dying { queue, dead, deaths, dead_bytes } in queues {
             let seen = (dead, deaths, dead_bytes);
-            let kept = self.0.get(&queue);
-            let kept = kept.filter(|kept| kept.seen == seen || kept.at.elapsed() < KEPT);
-            let fingerprints = if let Some(kept) = kept {
-                kept.found.clone()
+            let fingerprints = if let Some(kept) = self.fresh(&queue, seen) {
+                kept
             } else {
                 let fingerprints = match inspector.fingerprints(&queue).await {
                     Ok(found) => Arc::new(found),
@@ -93,9 +98,7 @@ impl Failures {
                         continue;
                     }
                 };
-                let (at, found) = (Instant::now(), fingerprints.clone());
-                self.make_room();
-                self.0.insert(queue.clone(), Kept { at, seen, found });
+                self.keep(queue.clone(), seen, fingerprints.clone());
                 fingerprints
             };
             found.push((queue, fingerprints));
@@ -104,21 +107,34 @@ impl Failures {
     }
 
     /// Returns what was last read in these queues, however long ago, for times in which Redis can't
-    /// be read.
+    /// be read. It does not wait for a read.
     pub fn kept(&self, mut queues: Vec<Dying>, most: usize) -> Vec<(QueueName, Arc<Fingerprints>)> {
         queues.sort_by_key(|queue| Reverse(queue.dead));
+        let all = self.all();
         let kept = queues.into_iter().take(most).filter_map(|Dying { queue, .. }| {
-            let found = self.0.get(&queue)?.found.clone();
+            let found = all.get(&queue)?.found.clone();
             Some((queue, found))
         });
         kept.collect()
     }
 
-    fn make_room(&mut self) {
-        if self.0.len() < QUEUES_MAX {
-            return;
+    fn all(&self) -> MutexGuard<'_, HashMap<QueueName, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what was read of a queue, unless tasks have died since and it is old.
+    fn fresh(&self, queue: &QueueName, seen: Seen) -> Option<Arc<Fingerprints>> {
+        let all = self.all();
+        let kept = all.get(queue)?;
+        (kept.seen == seen || kept.at.elapsed() < KEPT).then(|| kept.found.clone())
+    }
+
+    fn keep(&self, queue: QueueName, seen: Seen, found: Arc<Fingerprints>) {
+        let mut all = self.all();
+        if all.len() >= QUEUES_MAX && !all.contains_key(&queue) {
+            let oldest = all.iter().min_by_key(|(_, kept)| kept.at).map(|(name, _)| name.clone());
+            oldest.and_then(|oldest| all.remove(&oldest));
         }
-        let oldest = self.0.iter().min_by_key(|(_, kept)| kept.at).map(|(queue, _)| queue.clone());
-        oldest.and_then(|queue| self.0.remove(&queue));
+        all.insert(queue, Kept { at: Instant::now(), seen, found });
     }
 }

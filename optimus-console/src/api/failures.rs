@@ -8,12 +8,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     problem::{ErrorBody, Problem},
+    sampling::CAUSES_QUEUES_MAX,
     seat::{Asked, Seat},
     view::FailureRow,
 };
 
-/// In how many queues the causes are read.
-const QUEUES_MAX: usize = 50;
 const ROWS_DEFAULT: usize = 100;
 const ROWS_MAX: usize = 500;
 
@@ -57,7 +56,7 @@ pub(crate) async fn failures(
         Some(wanted) => wanted.as_str() == queue,
         None => seat.identity.queues.take(queue),
     });
-    let (found, left_out) = seat.app.sampling.failures(dying, QUEUES_MAX).await?;
+    let (found, left_out) = seat.app.sampling.failures(dying, CAUSES_QUEUES_MAX).await?;
     let reader = seat.reader();
     let mut rows: Vec<FailureRow> = found
         .iter()

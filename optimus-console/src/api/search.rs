@@ -1,6 +1,6 @@
 //! Finds a task, a queue, a cause or a process by a text.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use axum::Json;
 use futures_util::{StreamExt, stream};
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     problem::{ErrorBody, Problem},
-    sampling::Snapshot,
+    sampling::{CAUSES_QUEUES_MAX, Causes, Snapshot},
     seat::{Asked, Seat},
     view::FailureRow,
 };
@@ -19,6 +19,8 @@ use crate::{
 const TEXT_CHARS: usize = 200;
 /// How many hits of each kind.
 const HITS_MAX: usize = 10;
+/// How many queues are asked for an id at once.
+const QUEUES_AT_ONCE: usize = 250;
 /// How many queues are asked for the names of their tasks, and how many names are asked for.
 const QUEUES_MAX: usize = 500;
 const NAMES_MAX: usize = 1_000;
@@ -41,11 +43,15 @@ pub(crate) struct SearchOf {
 pub(crate) struct SearchPage {
     q: String,
     hits: Vec<Hit>,
+    /// The kinds of which there are more hits than the ten that are shown.
+    more: BTreeSet<&'static str>,
     /// Queues whose tasks can be looked through for the text.
     scan: Vec<Scan>,
     /// Queues that Redis refuses to read, because another program has written one of their keys.
     /// Tasks of theirs may be missing among the hits.
     unread: BTreeSet<String>,
+    /// How many queues with dead tasks were not looked through for causes: those with fewest.
+    causes_left_out: usize,
 }
 
 /// The queues that could not be read.
@@ -84,6 +90,24 @@ pub(crate) struct Scan {
     href: String,
 }
 
+/// The first hits of each kind.
+#[derive(Default)]
+struct FirstHits {
+    hits: Vec<Hit>,
+    more: BTreeSet<&'static str>,
+}
+
+impl FirstHits {
+    /// Adds hits of one kind.
+    fn add(&mut self, mut found: Vec<Hit>) {
+        if let Some(above) = found.get(HITS_MAX) {
+            self.more.insert(above.kind);
+        }
+        found.truncate(HITS_MAX);
+        self.hits.extend(found);
+    }
+}
+
 /// Finds a task by its id or biz id; queues, causes of deaths and processes by a part of a name.
 #[utoipa::path(get, path = "/api/v1/search", tag = "look", params(SearchOf), responses(
     (status = 200, body = SearchPage), (status = 400, body = ErrorBody)))]
@@ -97,19 +121,29 @@ pub(crate) async fn search(
     }
     let snapshot = seat.app.sampling.snapshot().await?;
     let mut unread = Unread::default();
-    let mut hits = by_id(&seat, &snapshot, &q, &mut unread).await?;
-    hits.extend(by_biz_id(&seat, &snapshot, &q, &mut unread).await?);
+    let mut found = FirstHits::default();
+    found.add(by_id(&seat, &snapshot, &q, &mut unread).await?);
+    found.add(by_biz_id(&seat, &snapshot, &q, &mut unread).await?);
     let text = q.to_lowercase();
-    hits.extend(queues(&seat, &snapshot, &text));
-    hits.extend(causes(&seat, &snapshot, &text).await);
-    hits.extend(processes(&seat, &text).await?);
+    found.add(queues(&seat, &snapshot, &text));
+    let causes = seat.app.sampling.causes(&snapshot, &seat.identity.queues, CAUSES_QUEUES_MAX);
+    let causes = causes.await;
+    found.add(with_cause(&seat, &causes, &text));
+    found.add(processes(&seat, &text).await?);
     let mut rows: Vec<_> = snapshot.seen_by(&seat.identity).map(|entry| &entry.row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.counts.dead + row.counts.ready));
+    rows.sort_by_key(|row| Reverse(row.counts.dead + row.counts.ready));
     let scan = rows.iter().take(SCANS_MAX).map(|row| Scan {
         queue: row.queue.clone(),
         href: format!("#/queues/{}?text={}", row.queue, escaped(&q)),
     });
-    Ok(Json(SearchPage { scan: scan.collect(), q, hits, unread: unread.0 }))
+    Ok(Json(SearchPage {
+        scan: scan.collect(),
+        q,
+        hits: found.hits,
+        more: found.more,
+        unread: unread.0,
+        causes_left_out: causes.left_out,
+    }))
 }
 
 /// Returns the text with every byte escaped that a part of a URL can't have.
@@ -135,27 +169,11 @@ async fn by_id(
     let ids = if let Ok(id) = q.parse::<TaskId>() {
         let is_seen = seat.identity.queues.take(id.queue().as_str());
         is_seen.then_some(id).into_iter().collect()
-    } else if let Ok(uuid) = q.parse() {
-        let names = snapshot.seen_by(&seat.identity);
-        let queues: Vec<QueueName> =
-            names.filter_map(|entry| QueueName::new(&entry.row.queue).ok()).collect();
-        match inspector.holders(uuid, &queues).await {
-            Ok(ids) => ids,
-            Err(problem) if problem.is_unavailable() => return Err(problem.into()),
-            Err(_) => {
-                let mut ids = Vec::new();
-                for queue in queues {
-                    let read = inspector.holders(uuid, std::slice::from_ref(&queue)).await;
-                    ids.extend(unread.skip(&queue, read)?.into_iter().flatten());
-                }
-                ids
-            }
-        }
     } else {
-        return Ok(Vec::new());
+        holders(seat, snapshot, q, unread).await?
     };
     let mut hits = Vec::new();
-    for id in ids.into_iter().take(HITS_MAX) {
+    for id in ids.into_iter().take(HITS_MAX + 1) {
         if let Some(found) = unread.skip(id.queue(), inspector.get(&id).await)?.flatten() {
             let name = found.record.and_then(Result::ok).map(|record| record.task);
             let text = format!("{} {}", name.unwrap_or_default(), found.state);
@@ -163,6 +181,40 @@ async fn by_id(
         }
     }
     Ok(hits)
+}
+
+/// Finds the tasks with a uuid. The queues with most tasks are asked first, and no more are once
+/// it is found: hardly ever have two tasks the same.
+async fn holders(
+    seat: &Seat,
+    snapshot: &Snapshot,
+    q: &str,
+    unread: &mut Unread,
+) -> Result<Vec<TaskId>, Problem> {
+    let Ok(uuid) = q.parse() else { return Ok(Vec::new()) };
+    let inspector = seat.inspector();
+    let mut rows: Vec<_> = snapshot.seen_by(&seat.identity).map(|entry| &entry.row).collect();
+    rows.sort_by_key(|row| Reverse(row.counts.kept()));
+    let queues: Vec<QueueName> =
+        rows.into_iter().filter_map(|row| QueueName::new(&row.queue).ok()).collect();
+    for part in queues.chunks(QUEUES_AT_ONCE) {
+        let found = match inspector.holders(uuid, part).await {
+            Ok(found) => found,
+            Err(problem) if problem.is_unavailable() => return Err(problem.into()),
+            Err(_) => {
+                let mut found = Vec::new();
+                for queue in part {
+                    let read = inspector.holders(uuid, std::slice::from_ref(queue)).await;
+                    found.extend(unread.skip(queue, read)?.into_iter().flatten());
+                }
+                found
+            }
+        };
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 async fn by_biz_id(
@@ -196,13 +248,12 @@ async fn by_biz_id(
             hits.push(task_hit("biz_id", &id, format!("{task} with biz id {q}")));
         }
     }
-    hits.truncate(HITS_MAX);
     Ok(hits)
 }
 
 fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
     let rows = snapshot.seen_by(&seat.identity).map(|entry| &entry.row);
-    let found = rows.filter(|row| row.queue.to_lowercase().contains(text)).take(HITS_MAX);
+    let found = rows.filter(|row| row.queue.to_lowercase().contains(text));
     found
         .map(|row| Hit {
             kind: "queue",
@@ -213,10 +264,8 @@ fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
         .collect()
 }
 
-/// Looks through the causes that the overview has.
-async fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
-    let worst = seat.app.sampling.worst(snapshot, &seat.identity.queues).await;
-    let rows = worst.iter().map(|(queue, row)| FailureRow::of(queue, row, seat.reader()));
+fn with_cause(seat: &Seat, causes: &Causes, text: &str) -> Vec<Hit> {
+    let rows = causes.rows.iter().map(|(queue, row)| FailureRow::of(queue, row, seat.reader()));
     let has = |part: &Option<String>| {
         part.as_deref().is_some_and(|part| part.to_lowercase().contains(text))
     };
@@ -227,7 +276,7 @@ async fn causes(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {
         text: format!("{} dead in {}: {}", row.dead, row.queue, row.outline.unwrap_or_default()),
         id: row.fingerprint.unwrap_or_default(),
     };
-    found.take(HITS_MAX).map(hit).collect()
+    found.map(hit).collect()
 }
 
 async fn processes(seat: &Seat, text: &str) -> Result<Vec<Hit>, Problem> {
@@ -247,5 +296,5 @@ async fn processes(seat: &Seat, text: &str) -> Result<Vec<Hit>, Problem> {
         text: format!("{} pid {}", process.about.host, process.about.pid),
         href: format!("#/workers?process={}", escaped(process.id.as_str())),
     };
-    Ok(found.take(HITS_MAX).map(hit).collect())
+    Ok(found.map(hit).collect())
 }

@@ -12,41 +12,64 @@ use crate::access::{Identity, Patterns, Payloads};
 const DYING_MAX: usize = 5;
 /// So many causes are kept for it.
 const WORST_MAX: usize = 50;
-/// How long an overview waits for them.
+/// The list of causes and a search read those of so many queues.
+pub(crate) const CAUSES_QUEUES_MAX: usize = 50;
+/// How long an overview or a search waits for them.
 const READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// The causes of deaths in some queues.
+pub(crate) struct Causes {
+    /// Those with most dead tasks come first.
+    pub(crate) rows: Vec<(QueueName, FingerprintRow)>,
+    /// In how many queues with dead tasks they were not read.
+    pub(crate) left_out: usize,
+}
 
 impl Sampling {
     /// Returns the causes with most dead tasks, in the queues with most of them of those that
     /// somebody sees.
-    pub(crate) async fn worst(
+    async fn worst(
         &self,
         snapshot: &Snapshot,
         queues: &Patterns,
     ) -> Vec<(QueueName, FingerprintRow)> {
+        let mut rows = self.causes(snapshot, queues, DYING_MAX).await.rows;
+        rows.truncate(WORST_MAX);
+        rows
+    }
+
+    /// Returns the causes of deaths in the queues that somebody sees, in up to `most` of them: as
+    /// they are, or as they were read last if Redis can't be read in time.
+    pub(crate) async fn causes(
+        &self,
+        snapshot: &Snapshot,
+        queues: &Patterns,
+        most: usize,
+    ) -> Causes {
         let dying = snapshot.dying(|queue| queues.take(queue));
-        let found = self.found_or_kept(snapshot, dying).await;
+        let all = dying.len();
+        let found = self.found_or_kept(snapshot, dying, most).await;
         let rows = found.iter().flat_map(|(queue, found)| {
             found.rows.iter().map(move |row| (queue.clone(), row.clone()))
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by_key(|(_, row)| Reverse(row.dead));
-        rows.truncate(WORST_MAX);
-        rows
+        Causes { rows, left_out: all.saturating_sub(found.len()) }
     }
 
-    /// Returns what was read last if Redis can't be read in time.
     async fn found_or_kept(
         &self,
         snapshot: &Snapshot,
         dying: Vec<Dying>,
+        most: usize,
     ) -> Vec<(QueueName, Arc<Fingerprints>)> {
         if snapshot.redis.up {
-            let reading = self.failures(dying.clone(), DYING_MAX);
+            let reading = self.failures(dying.clone(), most);
             if let Ok(Ok((found, _))) = timeout(READ_WITHIN, reading).await {
                 return found;
             }
         }
-        self.failures.lock().await.kept(dying, DYING_MAX)
+        self.failures.kept(dying, most)
     }
 
     /// Returns the causes of deaths in the queues with most dead tasks, and how many other queues
@@ -56,7 +79,7 @@ impl Sampling {
         queues: Vec<Dying>,
         most: usize,
     ) -> Result<(Vec<(QueueName, Arc<Fingerprints>)>, usize), Error> {
-        self.failures.lock().await.read(&self.inspector, queues, most).await
+        self.failures.read(&self.inspector, queues, most).await
     }
 
     /// Returns the overview as JSON. People who see the same share it: one of them makes it, and

@@ -17,7 +17,10 @@ use optimus_core::{Client, Error, Failures, Inspector, QueueName};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, broadcast};
 
 use self::past::Past;
-pub(crate) use self::snapshot::Snapshot;
+pub(crate) use self::{
+    causes::{CAUSES_QUEUES_MAX, Causes},
+    snapshot::Snapshot,
+};
 use crate::{
     carrying::carry_left,
     problem::Problem,
@@ -33,7 +36,7 @@ const BEHIND_MAX: usize = 4;
 pub(crate) struct Sampling {
     inspector: Inspector,
     past: Mutex<Past>,
-    failures: Mutex<Failures>,
+    failures: Failures,
     /// One overview is made at a time.
     forming: Mutex<()>,
     last: RwLock<Option<Arc<Snapshot>>>,
@@ -54,7 +57,7 @@ impl Sampling {
         Self {
             inspector: client.inspector(),
             past: Mutex::new(Past::new(client)),
-            failures: Mutex::default(),
+            failures: Failures::default(),
             forming: Mutex::default(),
             last: RwLock::default(),
             news: broadcast::channel(BEHIND_MAX).0,

@@ -32,6 +32,12 @@ impl Counts {
         }
     }
 
+    /// Returns how many tasks the queue keeps.
+    pub(crate) fn kept(&self) -> u64 {
+        let waiting = self.ready + self.delayed + self.blocked + self.retry;
+        waiting + self.working + self.dead + self.cancelled
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.ready += other.ready;
         self.delayed += other.delayed;

@@ -255,6 +255,10 @@ async fn causes_of_deaths_are_grouped_over_all_queues() {
     let print = rows(&seen)[0]["fingerprint"].as_str().unwrap();
     let path = format!("queues/mail/tasks?state=dead&fingerprint={print}");
     assert_eq!(rows(&served.browser.look(&path).await).len(), 2);
+    let one = served.browser.look(&format!("failures?fingerprint={print}")).await;
+    assert_eq!((rows(&one).len(), &one["rows_left_out"]), (1, &json!(0)));
+    let first = served.browser.look("failures?limit=1").await;
+    assert_eq!((rows(&first).len(), &first["rows_left_out"]), (1, &json!(1)));
 }
 
 /// Removes all keys of a namespace.
@@ -279,42 +283,6 @@ async fn a_queue_that_is_used_again_after_it_was_emptied_shows_its_new_causes() 
         eventually(&format!("{error} is shown"), SOON, shows_it).await;
         empty(&stage).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_search_finds_ids_biz_ids_queues_causes_and_processes() {
-    let stage = Arc::new(Stage::new().await);
-    let filled = stage.fill().await;
-    let (_, running) = busy(&stage).await;
-    stage.client.pause("mail").await.unwrap();
-    let o17 = stage.client.submit(call("x").biz_id("o-18")).await.unwrap().id().clone();
-    let served = stage.open();
-    let found = async |q: &str, kind: &str, id: &str| {
-        let seen = served.browser.look(&format!("search?q={q}")).await;
-        let hits = seen["hits"].as_array().unwrap();
-        let is_there = hits.iter().any(|hit| hit["kind"] == kind && hit["id"] == id);
-        assert!(is_there, "{q}: {seen}");
-        let plain = |hit: &Value| hit["href"].as_str().unwrap().starts_with("#/");
-        assert!(hits.iter().all(plain), "{seen}");
-    };
-    let id = filled.dead.to_string();
-    found(&id.replace('/', "%2F"), "task", &id).await;
-    found(id.split('/').nth(1).unwrap(), "task", &id).await;
-    found("o-18", "biz_id", &o17.to_string()).await;
-    found("MAI", "queue", "mail").await;
-    let causes = served.browser.look("search?q=smtp-").await;
-    assert_eq!(causes["hits"][0]["kind"], "failure");
-    let process = served.browser.look("processes").await["rows"][0]["id"].clone();
-    found(process.as_str().unwrap(), "process", process.as_str().unwrap()).await;
-    let scan = served.browser.look("search?q=%3Cx%3E%26").await;
-    assert_eq!(scan["scan"][0]["href"], "#/queues/mail?text=%3Cx%3E%26");
-    served.browser.get("/api/v1/search?q=").await.fails(400, "invalid");
-    served
-        .browser
-        .get(&format!("/api/v1/search?q={}", "x".repeat(201)))
-        .await
-        .fails(400, "invalid");
-    running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

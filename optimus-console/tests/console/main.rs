@@ -20,6 +20,7 @@ mod openapi;
 mod operations;
 mod redaction;
 mod requests;
+mod search;
 mod stage;
 mod statistics;
 mod things;

@@ -228,9 +228,13 @@ export interface ProcessRow {
 export interface Hits {
   q: string;
   hits: { kind: string; id: string; text: string; href: string }[];
+  /** The kinds of which there are more hits. */
+  more: string[];
   scan: { queue: string; href: string }[];
   /** Queues that Redis refuses to read. */
   unread: string[];
+  /** How many queues with dead tasks were not looked through for causes. */
+  causes_left_out: number;
 }
 
 export interface RedisPage {

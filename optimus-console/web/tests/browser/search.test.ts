@@ -2,11 +2,27 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { consoles } from "./console";
+import type { Hits } from "../../src/api/types";
+import { changed, consoles } from "./console";
+import { goTo } from "./kit";
 
 const open = consoles();
 
 const [ONE, TWO] = ["01890a5d-ac96-774b-bcce-b302099a8051", "01890a5d-ac96-774b-bcce-b302099a8052"];
+
+test("a search says what it has left out", () =>
+  open({}, async ({ page }) => {
+    const cut = (of: Hits) => ({ ...of, more: ["biz_id", "queue"], causes_left_out: 7 });
+    await changed<Hits>(page, "search*", cut);
+    await goTo(page, "#/search?q=mail");
+    const said = page.locator("main p.more[role=status]");
+    await said.waitFor();
+    assert.equal(
+      await said.innerText(),
+      "More than these match as biz id. More than these match as queue. " +
+        "The failures in 7 further queues were not looked through.",
+    );
+  }));
 
 test("Enter in the palette never opens what was found for another text", () =>
   open({}, async ({ page }) => {

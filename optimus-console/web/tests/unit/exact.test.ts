@@ -6,7 +6,14 @@ import { exact } from "../../src/pages/search/exact";
 const ID = "mail/019aab0c-0000-7000-9000-c0ffee42d00d";
 const UUID = ID.slice(5);
 const hit = (kind: string, id: string) => ({ kind, id, text: "", href: `#/tasks/${id}` });
-const hits = (q: string, ...of: Hits["hits"]): Hits => ({ q, hits: of, scan: [], unread: [] });
+const hits = (q: string, ...of: Hits["hits"]): Hits => ({
+  q,
+  hits: of,
+  more: [],
+  scan: [],
+  unread: [],
+  causes_left_out: 0,
+});
 
 test("the id of a task leads to it, with or without its queue", () => {
   for (const typed of [ID, UUID, UUID.toUpperCase()])

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { Hits } from "../../api/types";
 import { inner } from "../../state/hash";
 import { refine, replace, route } from "../../state/route";
+import { count } from "../../text/format";
 import { Empty, Problem, Waiting } from "../../ui/Await";
 import { Panel } from "../../ui/Panel";
 import { type Column, Table } from "../../ui/Table";
@@ -69,6 +70,20 @@ function Unread({ queues }: { queues: string[] }) {
   );
 }
 
+/** What the results leave out. */
+function LeftOut({ hits }: { hits: Hits }) {
+  const parts = hits.more.map((kind) => `More than these match as ${kind.replace("_", " ")}.`);
+  if (hits.causes_left_out > 0) {
+    const queues = count(hits.causes_left_out, "further queue");
+    parts.push(`The failures in ${queues} were not looked through.`);
+  }
+  return parts.length === 0 ? null : (
+    <p class="more num" role="status">
+      {parts.join(" ")}
+    </p>
+  );
+}
+
 export function SearchPage() {
   const typed = route.value.query["q"] ?? "";
   const { hits, error } = useSearch(typed.trim());
@@ -119,6 +134,7 @@ export function SearchPage() {
               />
             </div>
           )}
+          <LeftOut hits={hits} />
           <Scan hits={hits} />
         </>
       )}
