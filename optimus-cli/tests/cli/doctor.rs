@@ -110,6 +110,8 @@ async fn a_queue_whose_only_process_is_quiet_is_not_served() {
     let found = warned(&stage, "5m", &["quiet"]).remove(0);
     assert!(found.starts_with(&format!("queue mail: worker {process} is quiet")), "{found}");
     assert!(!stage.optimus(&["doctor"]).out.contains("served, not paused"));
+    let listed = stage.optimus(&["process", "list", "--json"]).ended(0).json();
+    assert_eq!(listed[0]["asked"], "quiet", "{listed:?}");
     let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
     assert!(shown.contains("1 worker with 0 of 4 slots"), "{shown}");
     running.abort();

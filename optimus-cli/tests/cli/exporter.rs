@@ -71,6 +71,18 @@ fn whole(number: u64) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_is_named_twice_is_counted_once() {
+    let stage = Stage::new().await;
+    stage.waiting("x").await;
+    let line = ["--every", "1h", "--queue", "mail", "--queue", "other", "--queue", "mail"];
+    let exporter = Exporter::start(stage.url(), &stage.namespace, &line).await;
+    let text = exporter.get("/metrics").await.body;
+    check_with_promtool(&text);
+    assert_eq!(text.matches("optimus_queue_paused{queue=\"mail\"}").count(), 1, "{text}");
+    assert_eq!(read(&text).value("optimus_queues", &[]), Some(2.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_of_queues_equal_what_the_inspector_says_and_scrapes_read_nothing() {
     let stage = Stage::new().await;
     stage.ended(["fatal", "sent to ann", "cancel"]).await;

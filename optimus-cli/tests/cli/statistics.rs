@@ -93,6 +93,9 @@ async fn a_process_is_shown_and_asked_for_something() {
     assert_eq!(attend(&stage, DOING).await, "");
     let lost = stage.optimus(&["process", "list"]).ended(0).out;
     assert!(lost.contains("lost"), "it has no lease: {lost}");
+    let asked = stage.optimus(&["process", "resume", PROCESS]).ended(0);
+    assert!(asked.err.contains("it obeys only if it comes back"), "{asked:?}");
+    assert_eq!(attend(&stage, DOING).await, "resume");
     serve(&stage, MINUTE).await;
     stage.optimus(&["process", "list"]).matches("process_list");
     stage.optimus(&["process", "show", PROCESS]).matches("process_show");
