@@ -62,6 +62,15 @@ async fn quickstart_counts_a_folder_through_redis() {
     quickstart_counts_a_folder(shared_redis().url()).await;
 }
 
+/// The programs of users are built without optimization and need more of it than these tests. A
+/// thread has 2 MiB.
+#[tokio::test]
+async fn a_worker_needs_little_of_the_stack_of_a_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let quickstart = Proc::built("quickstart").arg(folder.path()).arg("memory://stack");
+    succeeds(&mut quickstart.env("RUST_MIN_STACK", "300000").start()).await;
+}
+
 #[tokio::test]
 async fn quickstart_counts_this_repository_by_default() {
     let mut quickstart = Proc::built("quickstart").env("OPTIMUS_URL", "memory://q").start();

@@ -1,7 +1,15 @@
 //! The maintenance thread, which ends the worker. Handlers can't block it, because it has its own
 //! runtime and connections.
 
-use std::{convert::Infallible, future::pending, io, sync::Arc, thread, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    io,
+    pin::Pin,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use tokio::{
     runtime::{self, Handle},
@@ -119,7 +127,7 @@ impl Thread {
         let mut tally_writer = TallyWriter::new(shared.clone());
         let mut log_writer = LogWriter::new(shared.clone());
         let writers = (&mut tally_writer, &mut log_writer);
-        let roles = run_roles(&shared, runtime, &mut summary, writers);
+        let roles = on_heap(|| run_roles(&shared, runtime, &mut summary, writers));
         #[cfg(feature = "metrics")]
         let roles = shared.metrics.beats.maintenance.watch(&shared.config, roles);
         let all = async { tokio::join!(roles, claimer.cancelled(), ending) };
@@ -152,65 +160,61 @@ async fn run_roles(
 ) {
     let never = Wakeup::default();
     let Shared { shutdown, wakeups, .. } = &**shared;
-    let stop = shutdown.roles();
-    let (deadlines, fallback_reporter) =
-        (&wakeups.deadlines.wakeup, &wakeups.fallback_reporter.wakeup);
+    let (stop, of) = (shutdown.roles(), || shared.clone());
+    let (deadlines, fallback) = (&wakeups.deadlines.wakeup, &wakeups.fallback_reporter.wakeup);
     let (heartbeat, reaper, scheduler) = (&wakeups.heartbeat, &wakeups.reaper, &wakeups.scheduler);
-    let (watch, driver_watch) =
-        (DriverWatch::new(shared.clone(), runtime), &wakeups.driver_watch.wakeup);
-    let work_listener = async {
-        let mut listener = WorkListener::new(shared.clone(), stop.clone());
+    let (driver_watch, log_wakeup) = (&wakeups.driver_watch.wakeup, &wakeups.log_writer.wakeup);
+    let work_listener = || async {
+        let mut listener = WorkListener::new(of(), stop.clone());
         run(&mut listener, &wakeups.work_listener, stop).await;
         listener.leave().await;
     };
-    let cancel_listener = async {
+    let cancel_listener = || async {
         tokio::select! {
             biased;
             // A stop request that was popped is for this worker only, so no request is lost.
             () = stop.cancelled() => {}
-            () = run(CancelListener::new(shared.clone()), &never, stop) => {}
+            () = run(CancelListener::new(of()), &never, stop) => {}
         }
     };
-    let relay = async {
-        let mut relay = Relay::new(shared.clone());
+    let relay = || async {
+        let mut relay = Relay::new(of());
         run(&mut relay, &wakeups.relay, stop).await;
         relay.leave().await;
     };
-    let attends = async {
-        let mut attends = Attends::new(shared.clone());
+    let attends = || async {
+        let mut attends = Attends::new(of());
         run(&mut attends, &wakeups.attendance.wakeup, stop).await;
         attends.leave().await;
     };
-    let operations = carry_operations_on(shared.clone(), stop);
-    let posts = async {
-        let mut posts = Posts::new(shared.clone());
+    let posts = || async {
+        let mut posts = Posts::new(of());
         run(&mut posts, &wakeups.posts, stop).await;
         posts.leave().await;
     };
-    let heartbeat = run(Heartbeat::new(shared.clone()), heartbeat, stop);
-    let deadlines = run(Deadlines::new(shared.clone()), deadlines, stop);
+    let watch = || run(DriverWatch::new(of(), runtime), driver_watch, stop);
     tokio::join!(
-        supervise("heartbeat", shutdown, heartbeat),
-        supervise("posts", shutdown, posts),
-        supervise("deadlines", shutdown, deadlines),
+        supervise("heartbeat", shutdown, on_heap(|| run(Heartbeat::new(of()), heartbeat, stop))),
+        supervise("posts", shutdown, on_heap(posts)),
+        supervise("deadlines", shutdown, on_heap(|| run(Deadlines::new(of()), deadlines, stop))),
         supervise(
             "fallback reporter",
             shutdown,
-            run(FallbackReporter::new(shared.clone()), fallback_reporter, stop)
+            on_heap(|| run(FallbackReporter::new(of()), fallback, stop))
         ),
-        supervise("driver watch", shutdown, run(watch, driver_watch, stop)),
-        supervise("reaper", shutdown, run(Reaper::new(shared.clone()), reaper, stop)),
-        supervise("janitor", shutdown, run(Janitor::new(shared.clone()), &never, stop)),
-        supervise("steward", shutdown, run(Steward::new(shared.clone()), &never, stop)),
-        supervise("relay", shutdown, relay),
-        supervise("operations", shutdown, operations),
-        supervise("attendance", shutdown, attends),
-        supervise("scheduler", shutdown, run(Scheduler::new(shared.clone()), scheduler, stop)),
-        supervise("summary", shutdown, run(summary, &never, stop)),
-        supervise("tally writer", shutdown, run(tally_writer, &never, stop)),
-        supervise("log writer", shutdown, run(log_writer, &wakeups.log_writer.wakeup, stop)),
-        supervise("work listener", shutdown, work_listener),
-        supervise("cancel listener", shutdown, cancel_listener),
+        supervise("driver watch", shutdown, on_heap(watch)),
+        supervise("reaper", shutdown, on_heap(|| run(Reaper::new(of()), reaper, stop))),
+        supervise("janitor", shutdown, on_heap(|| run(Janitor::new(of()), &never, stop))),
+        supervise("steward", shutdown, on_heap(|| run(Steward::new(of()), &never, stop))),
+        supervise("relay", shutdown, on_heap(relay)),
+        supervise("operations", shutdown, on_heap(|| carry_operations_on(of(), stop))),
+        supervise("attendance", shutdown, on_heap(attends)),
+        supervise("scheduler", shutdown, on_heap(|| run(Scheduler::new(of()), scheduler, stop))),
+        supervise("summary", shutdown, on_heap(|| run(summary, &never, stop))),
+        supervise("tally writer", shutdown, on_heap(|| run(tally_writer, &never, stop))),
+        supervise("log writer", shutdown, on_heap(|| run(log_writer, log_wakeup, stop))),
+        supervise("work listener", shutdown, on_heap(work_listener)),
+        supervise("cancel listener", shutdown, on_heap(cancel_listener)),
     );
 }
 
@@ -219,6 +223,13 @@ async fn carry_operations_on(shared: Arc<Shared>, stop: &CancellationToken) {
     let mut operations = CarriesOn::new(shared);
     run(&mut operations, &Wakeup::default(), stop).await;
     operations.leave().await;
+}
+
+/// Makes a future on the heap. Without optimization, each future that a function makes or moves has
+/// a place of its own on the stack, and all of them together do not fit into that of a thread.
+#[inline(never)]
+fn on_heap<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::pin(make())
 }
 
 async fn later_than(shutdown: &Shutdown, grace: Duration) {
