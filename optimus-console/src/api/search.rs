@@ -184,7 +184,7 @@ async fn by_id(
 }
 
 /// Finds the tasks with a uuid. The queues with most tasks are asked first, and no more are once
-/// it is found: hardly ever have two tasks the same.
+/// it is found: two tasks hardly ever have the same one.
 async fn holders(
     seat: &Seat,
     snapshot: &Snapshot,
