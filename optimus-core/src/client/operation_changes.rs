@@ -1,6 +1,6 @@
 //! One step of an operation: some of its tasks are counted or changed.
 
-use std::{collections::HashSet, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, time::Duration};
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -264,10 +264,20 @@ impl Changes<'_> {
         Ok(queues.into_iter().find(|queue| last.is_none_or(|last| *queue > last)).cloned())
     }
 
-    /// Reads a page of tasks, those that have ended with the oldest first.
+    /// Reads a page of tasks, those that have ended with the oldest first, but those that are to be
+    /// requeued after they were cancelled with the latest first: an operation cancels the first
+    /// tasks of lanes last, and the first one that comes back gets the lane.
     async fn page(&self, hold: &mut Hold, place: &Place) -> Result<Matching, BrokerError> {
         let Place { queue, state, after, .. } = place;
-        let listed = self.broker.list_oldest(queue, *state, BATCH_MAX, after).await?;
+        let is_undo = hold.about.act == OperationAct::Requeue && *state == TaskState::Cancelled;
+        let listed = if is_undo {
+            let mut latest = self.broker.list(queue, *state, BATCH_MAX, after).await?;
+            // Of one ms, the one that was submitted first comes first.
+            latest.rows.sort_by_key(|row| (Reverse(row.at_ms), row.id.uuid()));
+            latest
+        } else {
+            self.broker.list_oldest(queue, *state, BATCH_MAX, after).await?
+        };
         let added_ms = hold.saved.added_ms;
         let (scanned, next) = (listed.rows.len() as u64, listed.next);
         let (mut rows, mut tasks) = (Vec::new(), Vec::new());

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use optimus_core::{
-    Due, OperationAct, OperationFilter, OperationState, PACED, Task, TaskId, TaskState, Uuid,
+    Due, Obstacle, OperationAct, OperationFilter, OperationState, PACED, Task, TaskId, TaskState,
+    Uuid,
     broker::{Act, Broker, CountedTask, Mark, OperationBatch},
 };
 use optimus_worker::WorkerBuilder;
@@ -161,6 +162,23 @@ on_both! {
         let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
         assert_eq!(carried(&bench, &undo).await, [3, 3, 0, 0, 0]);
         assert_eq!(due().await, before);
+    }
+
+    async fn an_undo_of_a_cancel_gives_a_lane_to_the_task_that_had_it(bench: Bench) {
+        let call = |number| Double { number }.call().lane("orders");
+        let handles = bench.client.submit_all((0..40).map(call)).await.unwrap();
+        let waiting = all(TaskState::Ready).or(TaskState::Blocked);
+        let operation = counted(&bench, OperationAct::Cancel, waiting).await;
+        assert_eq!(carried(&bench, &operation).await, [40, 40, 0, 0, 0]);
+        let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap();
+        let undo = counted(&bench, OperationAct::Requeue, done.undo().unwrap()).await;
+        assert_eq!(carried(&bench, &undo).await, [40, 40, 0, 0, 0]);
+        let inspector = bench.client.inspector();
+        let lanes = inspector.lanes("default", 9).await.unwrap();
+        assert_eq!(lanes[0].holders, [handles[0].id().clone()]);
+        let why = inspector.explain(handles[39].id()).await.unwrap();
+        let Obstacle::Lane { ahead, .. } = why.obstacles[0] else { panic!("{why}") };
+        assert_eq!(ahead, 38, "the others wait in the order of their submits");
     }
 
     async fn an_undo_of_a_cancel_keeps_the_time_of_tasks_that_waited_for_others(bench: Bench) {
