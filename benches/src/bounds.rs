@@ -73,7 +73,9 @@ const BOUNDS: &[Bound] = &[
     rate("idle", ("queues", Number(20)), 30.0),
     rate("due", ("workers", Number(10)), 300.0),
     bound("waiting", Some(("when", Text("after"))), 3.1, 0.03),
-    bound("explain", None, 60.0, 2.1),
+    bound("explain", Some(("behind", Text("queue"))), 60.0, 2.1),
+    // It also looks whether those that have the lane go on.
+    bound("explain", Some(("behind", Text("lane"))), 62.0, 3.1),
     of_program(("of", Text("submit")), 45_000.0),
     of_program(("of", Text("submit_all")), 10_200.0),
     of_program(("in_flight", Number(1)), 75_000.0),

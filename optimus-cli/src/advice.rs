@@ -45,6 +45,7 @@ pub(crate) fn ways_on(id: &TaskId, found: &Explanation) -> Vec<String> {
             {
                 ways.push(retry(&found.prerequisite));
             }
+            Obstacle::DeadHolder { holder } => ways.push(again(holder)),
             Obstacle::RequeueFirst => ways.push(format!("{}, too", again(id))),
             Obstacle::LostMember(lost) => ways.push(again(&lost.id)),
             _ => {}

@@ -103,9 +103,9 @@ impl Inspector {
         obstacles.extend(at_ms.map(|at| Obstacle::NotDue { at: instant(at) }));
         if let (Some(Lane { key, width, .. }), Some(place)) = (lane, place) {
             let (key, LanePlace { holders, ahead, width_set }) = (key.clone(), place);
-            let lost = lost_holders(broker, queue, &holders, now_ms).await?;
+            let stuck = stuck_holders(broker, queue, &holders, now_ms).await?;
             obstacles.push(Obstacle::Lane { key, holders, ahead, width: *width, width_set });
-            obstacles.extend(lost);
+            obstacles.extend(stuck);
         }
         if let Some(RunWait { others, leader, due_ms }) = run {
             obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });
@@ -218,9 +218,9 @@ impl Inspector {
         obstacles.extend(names.into_iter().map(Obstacle::Limit));
         let more_lanes = lane_count.saturating_sub(lanes.len() as u64);
         let holders: Vec<TaskId> = lanes.iter().flat_map(|lane| lane.holders.clone()).collect();
-        let lost = lost_holders(broker, queue, &holders, now_ms).await?;
+        let stuck = stuck_holders(broker, queue, &holders, now_ms).await?;
         obstacles.extend(lanes.into_iter().map(Obstacle::WaitingLane));
-        obstacles.extend(lost);
+        obstacles.extend(stuck);
         if more_lanes > 0 {
             obstacles.push(Obstacle::MoreLanes { count: more_lanes });
         }
@@ -309,7 +309,8 @@ async fn place_in_queue(
     }
     let ReadyPlace { ahead, or_more, is_listed } = broker.ready_place(id).await?;
     if is_listed {
-        return Ok((ahead > 0).then_some(Obstacle::Behind { ahead, or_more }));
+        let is_first = ahead == 0 && !or_more;
+        return Ok((!is_first).then_some(Obstacle::Behind { ahead, or_more }));
     }
     // A worker may have claimed it since its state was read.
     let is_ready = broker.inspect(id).await?.state == TaskState::Ready;
@@ -317,20 +318,22 @@ async fn place_in_queue(
     Ok(is_unlisted.then_some(Obstacle::Unlisted))
 }
 
-/// The tasks that have a lane, and that do not go on.
-async fn lost_holders(
+/// The tasks that have a lane, and that do not go on: dead ones, and those of workers that are gone.
+async fn stuck_holders(
     broker: &Broker,
     queue: &QueueName,
     holders: &[TaskId],
     now_ms: u64,
 ) -> Result<Vec<Obstacle>, BrokerError> {
-    let lost = broker.lost_tasks(queue, holders, now_ms).await?.into_iter();
-    let obstacle = |LostTask { id, worker, lease_until_ms }| Obstacle::LostHolder {
+    let (dead, lost) =
+        try_join!(broker.dead_tasks(queue, holders), broker.lost_tasks(queue, holders, now_ms))?;
+    let is_gone = |LostTask { id, worker, lease_until_ms }| Obstacle::LostHolder {
         holder: id,
         worker,
         since: instant(lease_until_ms),
     };
-    Ok(lost.map(obstacle).collect())
+    let is_dead = |holder| Obstacle::DeadHolder { holder };
+    Ok(dead.into_iter().map(is_dead).chain(lost.into_iter().map(is_gone)).collect())
 }
 
 /// The gates of a task, each with the limit that the task has brought.

@@ -50,8 +50,8 @@ fn a_task_that_gathers_names_its_run() {
     let expected = format!("it waits with 1 other task for the run that {leader} leads");
     let led = Obstacle::Run { others: 1, leader: Some(leader), due };
     assert_eq!(led.to_string(), expected);
-    assert_eq!(Explanation::of(vec![run(0)]).not_before, Some(due));
-    assert_eq!(Explanation::of(vec![led]).not_before, None);
+    let not_before = Explanation::of(vec![run(0), led]).not_before;
+    assert_eq!(not_before, None, "another call may let the run start earlier");
 }
 
 #[test]

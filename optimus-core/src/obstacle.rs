@@ -12,11 +12,11 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, cycle_text, ended_text,
-        fewer_slots_text, holders_text, limit_text, lost_worker_text, more_lanes_text,
-        more_limits_text, newer_text, next_run_text, next_start, nothing_ready_text, origin_text,
-        prerequisite_text, prerequisites_text, ready_tasks, run_text, tasks, time_text,
-        width_set_text, width_text,
+        REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, cycle_text, dead_holder_text,
+        ended_text, fewer_slots_text, holders_text, lane_text, limit_text, lost_worker_text,
+        more_lanes_text, more_limits_text, newer_text, next_run_text, next_start,
+        nothing_ready_text, origin_text, prerequisite_text, prerequisites_text, ready_tasks,
+        run_text, time_text, waiting_lane_text, width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -147,6 +147,12 @@ pub enum Obstacle {
         /// The width that was set at run time, which is used instead.
         width_set: Option<NonZeroU16>,
     },
+    /// A task that has the lane is dead, and keeps it, because its definition says so
+    /// (`on_lane_failure = "block"`): requeue or delete it.
+    DeadHolder {
+        /// The task that has the lane.
+        holder: TaskId,
+    },
     /// The worker of a task that has the lane has lost its lease, so that task does not go on. The
     /// next worker that looks takes it back.
     LostHolder {
@@ -219,10 +225,8 @@ impl Obstacle {
     /// Returns when it ends at the earliest, if that is known.
     pub(crate) fn ends(&self) -> Option<DateTime<Utc>> {
         match self {
+            // Another call may let a run start before it is due.
             Self::NotDue { at } | Self::NextDue { at } => Some(*at),
-            Self::Run { due, leader: None, .. } | Self::NextRun { due, leader: None, .. } => {
-                Some(*due)
-            }
             Self::Limit(gate) => match &gate.shut {
                 Some(shut) => shut.until,
                 None => gate.next,
@@ -284,8 +288,7 @@ impl fmt::Display for Obstacle {
             Self::NothingReady { blocked } => nothing_ready_text(*blocked, f),
             Self::Prerequisites { waiting, unmet } => prerequisites_text(*waiting, unmet, f),
             Self::WaitingLane(LaneDetails { key, waiting, holders, width_set, .. }) => {
-                let width = width_set_text(*width_set);
-                write!(f, "lane {key}{width}: {}; ", tasks(*waiting, "waits", "wait"))?;
+                waiting_lane_text(key, &width_set_text(*width_set), *waiting, f)?;
                 holders_text(holders, f)
             }
             Self::MoreLanes { count } => more_lanes_text(*count, f),
@@ -301,10 +304,10 @@ impl fmt::Display for Obstacle {
                 write!(f, "the next delayed task or retry is due at {}", time_text(*at))
             }
             Self::Lane { key, holders, ahead, width, width_set } => {
-                let width = width_text(*width, *width_set);
-                write!(f, "lane {key}{width}: {} before it; ", tasks(*ahead, "is", "are"))?;
+                lane_text(key, &width_text(*width, *width_set), *ahead, f)?;
                 holders_text(holders, f)
             }
+            Self::DeadHolder { holder } => dead_holder_text(holder, f),
             Self::LostHolder { holder, worker, since } => {
                 lost_worker_text(worker, &format!("task {holder} of the lane"), *since, f)
             }
@@ -317,6 +320,7 @@ impl fmt::Display for Obstacle {
                 fewer_slots_text(workers, (*count, *of), *slots, f)
             }
             Self::Busy { slots, working, elsewhere } => busy_text(*slots, *working, *elsewhere, f),
+            Self::Behind { ahead: 0, .. } => f.write_str("other ready tasks may be before it"),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };
                 write!(f, "{least}{} before it", ready_tasks(*ahead))

@@ -192,6 +192,26 @@ pub(crate) fn cycle_text(path: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Re
     write!(f, "it waits for itself: it waits for {path}, which waits for it; cancel one")
 }
 
+/// Prints how many tasks of a lane are before a task.
+pub(crate) fn lane_text(
+    key: &str,
+    width: &str,
+    ahead: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "lane {key}{width}: {} before it; ", tasks(ahead, "is", "are"))
+}
+
+/// Prints how many tasks wait in a lane.
+pub(crate) fn waiting_lane_text(
+    key: &str,
+    width: &str,
+    waiting: u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "lane {key}{width}: {}; ", tasks(waiting, "waits", "wait"))
+}
+
 /// Prints who holds a lane.
 pub(crate) fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if holders.is_empty() {
@@ -199,6 +219,11 @@ pub(crate) fn holders_text(holders: &[TaskId], f: &mut fmt::Formatter<'_>) -> fm
     }
     let ids: Vec<String> = holders.iter().map(TaskId::to_string).collect();
     write!(f, "the lane is held by {}", ids.join(", "))
+}
+
+/// Prints that a dead task has a lane.
+pub(crate) fn dead_holder_text(holder: &TaskId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "task {holder} is dead and keeps the lane: requeue it, or delete it to go on")
 }
 
 /// Prints a limit, and why it is shut.

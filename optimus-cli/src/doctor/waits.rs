@@ -46,6 +46,14 @@ impl Waits<'_> {
             Obstacle::Origin { from, prerequisite, .. } if must_be_requeued(prerequisite) => {
                 Some(self.stuck(&format!("tasks wait for {from}"), prerequisite))
             }
+            Obstacle::DeadHolder { holder } => {
+                let text = format!(
+                    "queue {queue}: {obstacle}; {} runs it again, and {} removes it",
+                    advice("task retry", [holder]),
+                    advice("task delete", [holder])
+                );
+                Some(Finding::warning("lane", text))
+            }
             Obstacle::NewerQueue { .. } => {
                 Some(Finding::warning("newer", format!("queue {queue}: {obstacle}")))
             }

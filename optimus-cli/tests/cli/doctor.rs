@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use optimus::{Gate, TaskState};
+use optimus::{Gate, LaneFailure, TaskState};
 use optimus_core::{RosterName, broker::Ended};
 use optimus_testkit::eventually;
 
@@ -95,6 +95,24 @@ async fn a_paused_lane_hides_no_task_that_waits_for_long_in_another_lane() {
     assert_eq!(warned(&stage, "1ms", &["paused"]).len(), 1);
     let found = warned(&stage, "1ms", &["blocked"]).remove(0);
     assert!(found.starts_with("queue mail: 1 blocked task, and the first one"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_a_dead_task_keeps_is_a_warning_at_once() {
+    let stage = Stage::new().await;
+    let in_lane = |how: &str| {
+        let call = send(how.to_owned()).max_retry(0).lane("orders");
+        call.on_lane_failure(LaneFailure::Block)
+    };
+    let dead = stage.client.submit(in_lane("fatal")).await.unwrap().id().clone();
+    let waits = stage.client.submit(in_lane("sent to ann")).await.unwrap().id().clone();
+    let is_dead = async || stage.state(&dead).await == TaskState::Dead;
+    stage.worker().run_until(eventually("it is dead", SOON, is_dead)).await.unwrap();
+    let found = warned(&stage, "5m", &["lane"]).remove(0);
+    let text = format!("queue mail: task {dead} is dead and keeps the lane");
+    assert!(found.starts_with(&text), "{found}");
+    let why = stage.optimus(&["task", "explain", &waits.to_string()]).ended(0);
+    assert!(why.out.contains(&format!("task {dead} is dead and keeps the lane")), "{why:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,6 +160,22 @@ impl Broker {
         Ok(found)
     }
 
+    /// Returns those of these tasks of a queue that are dead.
+    pub async fn dead_tasks(
+        &self,
+        queue: &QueueName,
+        ids: &[TaskId],
+    ) -> Result<Vec<TaskId>, BrokerError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut scores = get(&["ZMSCORE", &self.keys(queue).of("dead")]);
+        scores.arg(ids.iter().map(TaskId::stored).collect::<Vec<_>>());
+        let scores = texts("ZMSCORE", self.read_one(scores).await?)?;
+        let dead = ids.iter().zip(scores).filter(|(_, score)| !score.is_empty());
+        Ok(dead.map(|(id, _)| id.clone()).collect())
+    }
+
     /// Reads how many tasks are before a ready one. There may be more if the task is not among the
     /// first.
     pub async fn ready_place(&self, id: &TaskId) -> Result<ReadyPlace, BrokerError> {

@@ -4,8 +4,9 @@ use std::{slice, time::Duration};
 
 use crate::common::{Bench, Double, Gate as Opening, Wait};
 use optimus_core::{
-    Call, Explanation, Gate, Limit, Obstacle, ProcessAnswer, ProcessDetails, Rate, Task,
-    TaskHandle, WorkerId,
+    Call, Explanation, Gate, LaneFailure, Lease, Limit, Obstacle, ProcessAnswer, ProcessDetails,
+    Rate, Task, TaskHandle, WorkerId,
+    broker::{Failure, FailureOutcome},
 };
 use optimus_testkit::eventually;
 
@@ -146,6 +147,37 @@ on_both! {
         let worker = bench.start(bench.worker().task_type::<Double>());
         second.result_within(SOON).await.unwrap();
         worker.stop().await;
+    }
+
+    async fn a_lane_that_a_dead_task_keeps_names_it(bench: Bench) {
+        let call = |number| Double { number }.call().lane("orders").max_retry(0);
+        let call = |number| call(number).on_lane_failure(LaneFailure::Block);
+        let first = submit(&bench, call(1)).await;
+        let second = submit(&bench, call(2)).await;
+        let (broker, queue) = (bench.client.broker(), first.id().queue());
+        let worker = WorkerId::from_stored("w");
+        broker.register(queue, &worker, SOON, "{}").await.unwrap();
+        let claimed = broker.claim(queue, &worker, 1, 1).await.unwrap();
+        let lease = Lease { id: first.id().clone(), worker, token: claimed.token };
+        let error = r#"{"reason":"failed"}"#.to_owned();
+        let failed = Failure { lease, outcome: FailureOutcome::Dead, shut: None, error };
+        broker.report(broker.fail_call(queue, &WorkerId::from_stored("w"), &[failed])).await.unwrap();
+        let names_it = Obstacle::DeadHolder { holder: first.id().clone() };
+        let why = bench.client.inspector().explain(second.id()).await.unwrap();
+        assert!(why.obstacles.contains(&names_it), "{why}");
+        let why = of_queue(&bench).await;
+        assert!(why.obstacles.contains(&names_it), "{why}");
+        let text = format!("task {} is dead and keeps the lane: requeue it, or delete", first.id());
+        assert!(why.to_string().contains(&text), "{why}");
+    }
+
+    async fn a_task_behind_those_of_a_higher_priority_is_not_said_to_be_next(bench: Bench) {
+        let held = submit(&bench, double().priority(-5)).await;
+        bench.client.submit_all((0..3).map(|_| double())).await.unwrap();
+        let why = bench.client.inspector().explain(held.id()).await.unwrap();
+        let behind = Obstacle::Behind { ahead: 0, or_more: true };
+        assert_eq!(why.obstacles, [Obstacle::NoWorker, behind]);
+        assert!(why.to_string().ends_with("2. other ready tasks may be before it"), "{why}");
     }
 
     async fn the_limit_of_a_queue_counts_its_ready_tasks_and_has_a_time(bench: Bench) {
