@@ -25,6 +25,12 @@ impl Patterns {
     pub(crate) fn take(&self, queue: &str) -> bool {
         self.0.iter().any(|pattern| fits(pattern, queue))
     }
+
+    /// Returns whether one of these queues is theirs. Who sees all queues also sees what serves
+    /// none.
+    pub(crate) fn take_one_of(&self, queues: &[String]) -> bool {
+        self.is_all() || queues.iter().any(|queue| self.take(queue))
+    }
 }
 
 /// Returns whether a name fits a pattern. The time grows with the length of both alone.

@@ -1,19 +1,19 @@
 //! Acts on queues and processes.
 
 use axum::{Json, http::StatusCode};
-use optimus_core::{Gate, PAGE_MAX, ProcessAnswer, ProcessDetails, QueueName, WorkerId};
+use optimus_core::{Gate, ProcessAnswer, QueueName, WorkerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::audited::{act_of, audited};
+use super::{
+    audited::{act_of, audited},
+    processes::find,
+};
 use crate::{
     access::Role,
     problem::{ErrorBody, Problem},
     seat::{Named, QUEUE_IN_PATH, Seat, Segment, Told},
 };
-
-/// How many pages of processes are looked through for one.
-const PAGES_MAX: usize = 100;
 
 /// Why somebody acts.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -117,15 +117,11 @@ pub(crate) async fn process(
     if told.act == Wish::Slots && told.slots.is_none() {
         return Err(Problem::invalid("say how many `slots` it may use"));
     }
-    let found = find(&seat, &worker).await?;
-    if found.about.queues.is_empty() {
-        seat.sees_all("processes that serve no queue")?;
-    }
+    let found = find(&seat, &worker).await?.ok_or_else(|| absent(&worker))?;
     // It serves all of them, so who asks must see all of them.
-    if let Some(queue) = found.about.queues.iter().find(|queue| !seat.identity.queues.take(queue)) {
-        return Err(Problem::forbidden(format!(
-            "{id} also serves queue {queue}, which is not among your queues"
-        )));
+    if !found.about.queues.iter().all(|queue| seat.identity.queues.take(queue)) {
+        let why = format!("{id} also serves queues that are not among yours");
+        return Err(Problem::forbidden(why));
     }
     let (verb, promise) = match told.act {
         Wish::Quiet => ("quiet", "begins no more tasks"),
@@ -155,19 +151,4 @@ pub(crate) async fn process(
 
 fn absent(worker: &WorkerId) -> Problem {
     Problem::not_found(format!("no process {worker} is there"))
-}
-
-async fn find(seat: &Seat, worker: &WorkerId) -> Result<ProcessDetails, Problem> {
-    let mut after = None;
-    for _ in 0..PAGES_MAX {
-        let page = seat.inspector().processes(after.as_ref(), PAGE_MAX).await?;
-        if let Some(found) = page.rows.into_iter().find(|process| process.id == *worker) {
-            return Ok(found);
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    Err(absent(worker))
 }

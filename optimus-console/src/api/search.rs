@@ -8,6 +8,7 @@ use optimus_core::{Error, Key, QueueName, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::processes::seen_page;
 use crate::{
     problem::{ErrorBody, Problem},
     sampling::{CAUSES_QUEUES_MAX, Causes, Snapshot},
@@ -280,12 +281,8 @@ fn with_cause(seat: &Seat, causes: &Causes, text: &str) -> Vec<Hit> {
 }
 
 async fn processes(seat: &Seat, text: &str) -> Result<Vec<Hit>, Problem> {
-    let page = seat.inspector().processes(None, PROCESSES_MAX).await?;
-    let is_seen = |queues: &[String]| {
-        seat.identity.queues.is_all() || queues.iter().any(|q| seat.identity.queues.take(q))
-    };
-    let seen = page.rows.iter().filter(|process| is_seen(&process.about.queues));
-    let found = seen.filter(|process| {
+    let page = seen_page(seat, None, PROCESSES_MAX).await?;
+    let found = page.rows.iter().filter(|process| {
         let about = &process.about;
         let texts = [Some(process.id.as_str()), Some(&about.host), about.name.as_deref()];
         texts.into_iter().flatten().any(|part| part.to_lowercase().contains(text))

@@ -15,7 +15,7 @@ const WORST_MAX: usize = 50;
 /// The list of causes and a search read those of so many queues.
 pub(crate) const CAUSES_QUEUES_MAX: usize = 50;
 /// How long an overview or a search waits for them.
-const READ_WITHIN: Duration = Duration::from_secs(1);
+pub(super) const READ_WITHIN: Duration = Duration::from_secs(1);
 
 /// The causes of deaths in some queues.
 pub(crate) struct Causes {
@@ -97,8 +97,11 @@ impl Sampling {
         if let Some(json) = snapshot.form(identity, payloads) {
             return json;
         }
-        let worst = self.worst(snapshot, &identity.queues).await;
-        let overview = snapshot.overview(identity, payloads, &worst);
+        let (worst, features) = tokio::join!(
+            self.worst(snapshot, &identity.queues),
+            self.own_features.look(&self.client, snapshot, identity),
+        );
+        let overview = snapshot.overview(identity, payloads, &worst, features);
         let json: Arc<str> = serde_json::to_string(&overview).unwrap_or_default().into();
         snapshot.keep_form(identity, payloads, json.clone());
         json

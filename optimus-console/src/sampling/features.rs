@@ -1,13 +1,22 @@
 //! Which pages are of use: [`FeatureSearch`].
 
-use optimus_core::{Client, QueueName, Sample};
+use std::collections::HashMap;
 
-use crate::view::Features;
+use optimus_core::{Client, QueueName, Sample};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{Snapshot, causes::READ_WITHIN};
+use crate::{
+    access::{Identity, Patterns},
+    view::Features,
+};
 
 /// How many queues one read looks at.
 const QUEUES_A_READ: usize = 10;
 /// After how many reads the parts of the namespace are looked at again.
 const READS: u64 = 12;
+/// For how many people who see other queues it is kept what was found.
+const SEARCHES_MAX: usize = 64;
 
 /// Looks for lanes, limits, schedules and groups, in a few queues at each read. What was found once
 /// stays, except dispensers, which come and go with their use.
@@ -31,16 +40,26 @@ impl FeatureSearch {
             }
         }
         self.reads += 1;
+        let queues = sample.queues.iter().map(|queue| &queue.seen);
+        let queues: Vec<_> =
+            queues.map(|seen| (seen.queue.as_str(), seen.counts.blocked)).collect();
+        self.look_in(client, &queues).await;
+        self.found
+    }
+
+    /// Looks on in queues, which have blocked tasks.
+    async fn look_in(&mut self, client: &Client, queues: &[(&str, u64)]) {
         // Each queue comes again once all others were looked at.
-        for _ in 0..QUEUES_A_READ.min(sample.queues.len()) {
+        for _ in 0..QUEUES_A_READ.min(queues.len()) {
             if self.is_all_found() {
                 break;
             }
-            self.next = (self.next + 1) % sample.queues.len();
-            let seen = &sample.queues[self.next].seen;
-            self.look_at(client, &seen.queue, seen.counts.blocked).await;
+            self.next = (self.next + 1) % queues.len();
+            let (queue, blocked) = queues[self.next];
+            if let Ok(queue) = QueueName::new(queue) {
+                self.look_at(client, &queue, blocked).await;
+            }
         }
-        self.found
     }
 
     fn is_all_found(&self) -> bool {
@@ -66,5 +85,35 @@ impl FeatureSearch {
             let page = inspector.groups(queue, None, 1).await;
             self.found.groups = page.is_ok_and(|page| !page.rows.is_empty());
         }
+    }
+}
+
+/// What is in use in the queues of those who see only some.
+#[derive(Default)]
+pub(super) struct OwnFeatures(Mutex<HashMap<Patterns, FeatureSearch>>);
+
+impl OwnFeatures {
+    /// Looks on in the queues that somebody sees. What belongs to no queue is not theirs.
+    pub(super) async fn look(
+        &self,
+        client: &Client,
+        snapshot: &Snapshot,
+        identity: &Identity,
+    ) -> Features {
+        if identity.queues.is_all() {
+            return snapshot.features;
+        }
+        let mut searches = self.0.lock().await;
+        if searches.len() >= SEARCHES_MAX && !searches.contains_key(&identity.queues) {
+            searches.clear();
+        }
+        let search = searches.entry(identity.queues.clone()).or_default();
+        if snapshot.redis.up {
+            let rows = snapshot.seen_by(identity).map(|entry| &entry.row);
+            let queues: Vec<_> = rows.map(|row| (row.queue.as_str(), row.counts.blocked)).collect();
+            // What is not found in time is found later.
+            let _ = timeout(READ_WITHIN, search.look_in(client, &queues)).await;
+        }
+        search.found
     }
 }

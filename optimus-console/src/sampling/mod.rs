@@ -16,11 +16,11 @@ use std::{
 use optimus_core::{Client, Error, Failures, Inspector, QueueName};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, broadcast};
 
-use self::past::Past;
 pub(crate) use self::{
     causes::{CAUSES_QUEUES_MAX, Causes},
     snapshot::Snapshot,
 };
+use self::{features::OwnFeatures, past::Past};
 use crate::{
     carrying::carry_left,
     problem::Problem,
@@ -34,9 +34,11 @@ const BEHIND_MAX: usize = 4;
 
 /// The reads of all queues.
 pub(crate) struct Sampling {
+    client: Client,
     inspector: Inspector,
     past: Mutex<Past>,
     failures: Failures,
+    own_features: OwnFeatures,
     /// One overview is made at a time.
     forming: Mutex<()>,
     last: RwLock<Option<Arc<Snapshot>>>,
@@ -55,9 +57,11 @@ pub(crate) struct Listening {
 impl Sampling {
     pub(crate) fn new(client: &Client, listeners_max: usize) -> Self {
         Self {
+            client: client.clone(),
             inspector: client.inspector(),
             past: Mutex::new(Past::new(client)),
             failures: Failures::default(),
+            own_features: OwnFeatures::default(),
             forming: Mutex::default(),
             last: RwLock::default(),
             news: broadcast::channel(BEHIND_MAX).0,

@@ -6,11 +6,13 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use optimus_core::{Client, Error, Gate, QueueName, QueueSample, Sample, Sampler, Shut, Totals};
+use optimus_core::{
+    Client, Error, Gate, ProcessDetails, QueueName, QueueSample, Sample, Sampler, Shut, Totals,
+};
 
 use super::{
     features::FeatureSearch,
-    snapshot::{Entry, Snapshot},
+    snapshot::{Entry, Serving, Snapshot},
 };
 use crate::view::{Point, QueueRow, Rates, RedisState, Slots};
 
@@ -77,8 +79,8 @@ impl Past {
         let operations = self.client.operations().list(OPERATIONS_MAX).await.unwrap_or_default();
         let features = self.features.look(&self.client, &sample).await;
         let now = Instant::now();
-        let Sample { queues, unreadable, left_out, processes, slots_busy, slots_allowed, .. } =
-            sample;
+        let Sample { queues, unreadable, left_out, processes, process_rows, .. } = sample;
+        let slots = Slots { busy: sample.slots_busy, allowed: sample.slots_allowed };
         let unread: BTreeSet<_> = unreadable.iter().map(|(queue, _)| queue.clone()).collect();
         self.ended.retain(|queue, _| {
             unread.contains(queue)
@@ -113,8 +115,9 @@ impl Past {
                     up: true,
                 },
             ),
-            slots: Slots { busy: slots_busy, allowed: slots_allowed },
+            slots,
             processes,
+            serving: process_rows.iter().filter(|row| !row.is_lost).map(serving).collect(),
             features,
             operations,
             series: self.points.iter().copied().collect(),
@@ -212,6 +215,11 @@ impl Past {
             self.points.pop_front();
         }
     }
+}
+
+fn serving(process: &ProcessDetails) -> Serving {
+    let (busy, allowed) = (process.doing.busy as u64, process.doing.slots as u64);
+    Serving { queues: process.about.queues.clone(), slots: Slots { busy, allowed } }
 }
 
 async fn pause(client: &Client, queue: &QueueName) -> Option<Shut> {

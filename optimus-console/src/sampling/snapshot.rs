@@ -37,6 +37,8 @@ pub(crate) struct Snapshot {
     pub(crate) redis: RedisState,
     pub(crate) slots: Slots,
     pub(crate) processes: u64,
+    /// The first 1,000 processes of those whose leases are not over.
+    pub(crate) serving: Arc<[Serving]>,
     pub(crate) features: Features,
     pub(crate) series: Vec<Point>,
     /// The latest first.
@@ -55,6 +57,13 @@ pub(crate) struct Entry {
     pub(crate) processes: u64,
 }
 
+/// What a process serves.
+#[derive(Debug, Clone)]
+pub(crate) struct Serving {
+    pub(crate) queues: Vec<String>,
+    pub(crate) slots: Slots,
+}
+
 impl Default for Snapshot {
     fn default() -> Self {
         Self {
@@ -67,6 +76,7 @@ impl Default for Snapshot {
             redis: RedisState::default(),
             slots: Slots::default(),
             processes: 0,
+            serving: Arc::default(),
             features: Features::default(),
             series: Vec::new(),
             operations: Vec::new(),
@@ -118,6 +128,7 @@ impl Snapshot {
             redis: self.redis.clone(),
             slots: self.slots,
             processes: self.processes,
+            serving: self.serving.clone(),
             features: self.features,
             series: self.series.clone(),
             operations: self.operations.clone(),
@@ -133,12 +144,26 @@ impl Snapshot {
         snapshot
     }
 
-    /// Returns what somebody sees first, with the causes of deaths in the queues that they see.
+    /// Returns how many processes serve the queues that somebody sees, and their slots.
+    fn served(&self, identity: &Identity) -> (u64, Slots) {
+        if identity.queues.is_all() {
+            return (self.processes, self.slots);
+        }
+        let seen = self.serving.iter().filter(|one| identity.queues.take_one_of(&one.queues));
+        seen.fold((0, Slots::default()), |(processes, slots), one| {
+            let busy = slots.busy + one.slots.busy;
+            (processes + 1, Slots { busy, allowed: slots.allowed + one.slots.allowed })
+        })
+    }
+
+    /// Returns what somebody sees first, with the causes of deaths and the features of the queues
+    /// that they see.
     pub(super) fn overview(
         &self,
         identity: &Identity,
         payloads: Payloads,
         worst: &[(QueueName, FingerprintRow)],
+        features: Features,
     ) -> Overview {
         let (mut counts, mut rates, mut oldest_ms) = (Counts::default(), Rates::default(), None);
         let mut queue_count = 0;
@@ -156,6 +181,7 @@ impl Snapshot {
         urgent.truncate(ATTENTION_MAX);
         let sees_all = identity.queues.is_all();
         let reader = Reader { payloads, queues: &identity.queues };
+        let (processes, slots) = self.served(identity);
         Overview {
             now_ms: self.now_ms,
             sampled_ms: self.now_ms,
@@ -164,8 +190,8 @@ impl Snapshot {
             counts,
             rates,
             oldest_ms,
-            slots: self.slots,
-            processes: self.processes,
+            slots,
+            processes,
             queue_count: queue_count + if sees_all { self.left_out } else { 0 },
             left_out: self.left_out,
             attention: urgent.into_iter().map(|(_, row)| row.clone()).collect(),
@@ -175,11 +201,7 @@ impl Snapshot {
                 .map(|(queue, row)| FailureRow::of(queue, row, reader))
                 .collect(),
             operations: self.operations(identity, payloads).take(OPERATIONS_MAX).collect(),
-            features: if sees_all {
-                self.features
-            } else {
-                Features { shards: false, sources: false, dispensers: false, ..self.features }
-            },
+            features,
             // The points are of all queues.
             series: if sees_all { self.series.clone() } else { Vec::new() },
         }

@@ -18,6 +18,7 @@ pub(crate) struct Overview {
     pub(crate) rates: Rates,
     pub(crate) oldest_ms: Option<u64>,
     pub(crate) slots: Slots,
+    /// How many processes serve the queues of the reader.
     pub(crate) processes: u64,
     /// How many queues there are.
     pub(crate) queue_count: u64,
@@ -53,7 +54,7 @@ pub(crate) struct RedisState {
     pub(crate) up: bool,
 }
 
-/// The slots of all processes.
+/// The slots of the processes that serve the queues of the reader.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub(crate) struct Slots {
     pub(crate) busy: u64,

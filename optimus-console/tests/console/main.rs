@@ -12,6 +12,7 @@ mod cost;
 mod damage;
 mod dots;
 mod events;
+mod hidden;
 mod limit_acts;
 mod limits;
 mod liveness;
