@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use optimus_core::{Client, Error, QueueName, TaskId};
+use futures_util::{StreamExt, stream};
+use optimus_core::{Client, Error, QueueName, TaskId, TaskState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,12 +20,14 @@ use crate::{
 
 /// How many tasks one request names.
 const IDS_MAX: usize = 100;
+const REQUESTS_MAX: usize = 16;
 
 /// What is done with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verb {
-    /// Puts a dead or cancelled task back in the ready list, with new attempts.
+    /// Lets a dead or cancelled task run again, with new attempts: now, or once what it waits for
+    /// is over.
     Retry,
     /// Cancels a task that waits, and asks the worker of a running one to stop it.
     Cancel,
@@ -100,8 +103,9 @@ async fn ask(client: &Client, verb: Verb, ids: Vec<TaskId>) -> Vec<Answer> {
     let all = ids.iter().cloned();
     match verb {
         Verb::Retry => {
-            let done = client.requeue_all(all).await.into_iter();
-            answers(ids, done.map(|answer| answer.map(|()| "is ready again".to_owned())))
+            let done = client.requeue_all(all).await;
+            let texts = requeued(client, &ids, &done).await.into_iter();
+            answers(ids, done.into_iter().zip(texts).map(|(answer, text)| answer.map(|()| text)))
         }
         Verb::Cancel => {
             let done = client.cancel_all(all).await.into_iter();
@@ -116,6 +120,27 @@ async fn ask(client: &Client, verb: Verb, ids: Vec<TaskId>) -> Vec<Answer> {
             answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
         }
     }
+}
+
+/// Says where each task is after a requeue: one that waits for others or for its lane is not Ready.
+async fn requeued(client: &Client, ids: &[TaskId], done: &[Result<(), Error>]) -> Vec<String> {
+    let pairs: Vec<(TaskId, bool)> =
+        ids.iter().zip(done).map(|(id, done)| (id.clone(), done.is_ok())).collect();
+    let reads = pairs.into_iter().map(|(id, is_done)| {
+        let inspector = client.inspector();
+        async move {
+            let found = if is_done { inspector.get(&id).await.ok().flatten() } else { None };
+            let text = match found.map(|task| task.state) {
+                Some(TaskState::Ready) => "is ready again",
+                Some(TaskState::Blocked) => "is requeued, and waits for other tasks",
+                Some(TaskState::Delayed) => "is requeued, and waits for its time",
+                // It runs already, has ended, or could not be read: the requeue is done.
+                _ => "is requeued",
+            };
+            text.to_owned()
+        }
+    });
+    stream::iter(reads).buffered(REQUESTS_MAX).collect().await
 }
 
 fn answers(ids: Vec<TaskId>, done: impl Iterator<Item = Result<String, Error>>) -> Vec<Answer> {

@@ -52,6 +52,26 @@ async fn tasks_are_retried_cancelled_hurried_and_deleted_each_with_an_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_retry_says_that_a_task_waits_again_for_its_prerequisite() {
+    let stage = Stage::new().await;
+    let first = stage.submit(call("x")).await;
+    let waits = stage.submit(call("x").after(&first)).await;
+    let free = stage.submit(call("x")).await;
+    let served = stage.open();
+    let ids = [waits.to_string(), free.to_string()];
+    let act = async |act: &str| {
+        let answer = served.browser.act("tasks/act", &json!({ "act": act, "ids": ids })).await;
+        let answers = answer.is(200).json()["answers"].clone();
+        [0, 1].map(|at| answers[at]["text"].as_str().unwrap().to_owned())
+    };
+    act("cancel").await;
+    let told = act("retry").await;
+    assert_eq!(told, ["is requeued, and waits for other tasks", "is ready again"]);
+    assert_eq!(stage.state(&waits).await, TaskState::Blocked);
+    assert_eq!(stage.state(&free).await, TaskState::Ready);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_is_asked_to_be_quiet() {
     let stage = Arc::new(Stage::new().await);
     let (_, running) = busy(&stage).await;

@@ -30,7 +30,7 @@ export const ACTS: Record<TaskAct, Words> = {
     danger: false,
     bulk: "requeue",
     states: ["dead", "cancelled"],
-    means: "The tasks become ready again and get new attempts.",
+    means: "The tasks run again, with new attempts: now, or when what they wait for is over.",
   },
   run_now: {
     verb: "Run now",
