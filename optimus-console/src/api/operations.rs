@@ -22,10 +22,11 @@ use crate::{
 /// How many operations are listed.
 const ROWS_MAX: usize = 100;
 
-/// What is done with each task.
+/// What is done with each task. `retry`, the word of acts on named tasks, is taken for `requeue`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BulkAct {
+    #[serde(alias = "retry")]
     Requeue,
     Cancel,
     Delete,

@@ -22,12 +22,13 @@ use crate::{
 const IDS_MAX: usize = 100;
 const REQUESTS_MAX: usize = 16;
 
-/// What is done with a task.
+/// What is done with a task. `requeue`, the word of operations, is taken for `retry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verb {
     /// Lets a dead or cancelled task run again, with new attempts: now, or once what it waits for
     /// is over.
+    #[serde(alias = "requeue")]
     Retry,
     /// Cancels a task that waits, and asks the worker of a running one to stop it.
     Cancel,

@@ -72,6 +72,22 @@ async fn a_retry_says_that_a_task_waits_again_for_its_prerequisite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn retry_and_requeue_are_one_act_for_named_tasks_and_for_many() {
+    let stage = Stage::new().await;
+    let served = stage.open();
+    for word in ["retry", "requeue"] {
+        let id = stage.submit(call("x")).await;
+        stage.client.cancel(&id).await.unwrap();
+        let named = json!({ "act": word, "ids": [id.to_string()] });
+        let answer = served.browser.act("tasks/act", &named).await.is(200).json();
+        assert_eq!(answer["answers"][0]["ok"], true, "{answer}");
+        let many = json!({ "act": word, "filter": { "queue": "mail" } });
+        let counted = served.browser.act("operations", &many).await.is(200).json();
+        assert_eq!(counted["act"], "requeue");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_is_asked_to_be_quiet() {
     let stage = Arc::new(Stage::new().await);
     let (_, running) = busy(&stage).await;
