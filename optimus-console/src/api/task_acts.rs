@@ -25,7 +25,7 @@ const REQUESTS_MAX: usize = 16;
 /// What is done with a task. `requeue`, the word of operations, is taken for `retry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verb {
+pub(crate) enum TaskVerb {
     /// Lets a dead or cancelled task run again, with new attempts: now, or once what it waits for
     /// is over.
     #[serde(alias = "requeue")]
@@ -42,7 +42,7 @@ pub(crate) enum Verb {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TasksAct {
-    act: Verb,
+    act: TaskVerb,
     /// At most 100 ids: `queue/uuid`.
     ids: Vec<String>,
     reason: Option<String>,
@@ -68,10 +68,10 @@ pub(crate) struct Answer {
     (status = 403, body = ErrorBody)))]
 pub(crate) async fn act(seat: Seat, Told(told): Told<TasksAct>) -> Result<Json<Answers>, Problem> {
     let (role, verb) = match told.act {
-        Verb::Retry => (Role::Operator, "task.retry"),
-        Verb::Cancel => (Role::Operator, "task.cancel"),
-        Verb::Delete => (Role::Admin, "task.delete"),
-        Verb::RunNow => (Role::Operator, "task.run_now"),
+        TaskVerb::Retry => (Role::Operator, "task.retry"),
+        TaskVerb::Cancel => (Role::Operator, "task.cancel"),
+        TaskVerb::Delete => (Role::Admin, "task.delete"),
+        TaskVerb::RunNow => (Role::Operator, "task.run_now"),
     };
     seat.needs(role)?;
     if !(1..=IDS_MAX).contains(&told.ids.len()) {
@@ -100,23 +100,23 @@ pub(crate) async fn act(seat: Seat, Told(told): Told<TasksAct>) -> Result<Json<A
     Ok(Json(Answers { answers }))
 }
 
-async fn ask(client: &Client, verb: Verb, ids: Vec<TaskId>) -> Vec<Answer> {
+async fn ask(client: &Client, verb: TaskVerb, ids: Vec<TaskId>) -> Vec<Answer> {
     let all = ids.iter().cloned();
     match verb {
-        Verb::Retry => {
+        TaskVerb::Retry => {
             let done = client.requeue_all(all).await;
             let texts = requeued(client, &ids, &done).await.into_iter();
             answers(ids, done.into_iter().zip(texts).map(|(answer, text)| answer.map(|()| text)))
         }
-        Verb::Cancel => {
+        TaskVerb::Cancel => {
             let done = client.cancel_all(all).await.into_iter();
             answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
         }
-        Verb::Delete => {
+        TaskVerb::Delete => {
             let done = client.delete_all(all).await.into_iter();
             answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
         }
-        Verb::RunNow => {
+        TaskVerb::RunNow => {
             let done = client.run_now_all(all).await.into_iter();
             answers(ids, done.map(|answer| answer.map(|answer| answer.to_string())))
         }

@@ -19,6 +19,18 @@ fn the_checked_in_description_is_current() {
     );
 }
 
+#[test]
+fn acts_on_tasks_and_on_things_have_their_own_words() {
+    let all: Value = serde_json::from_str(&optimus_console::openapi_json()).unwrap();
+    let schemas = &all["components"]["schemas"];
+    for (order, word, other) in [("TasksAct", "retry", "set"), ("ThingAct", "set", "retry")] {
+        let name = schemas[order]["properties"]["act"]["$ref"].as_str().unwrap();
+        let words = &schemas[name.rsplit('/').next().unwrap()]["enum"];
+        let has = |word: &str| words.as_array().unwrap().contains(&word.into());
+        assert!(has(word) && !has(other), "{order}: {words}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_described_path_is_there_and_says_so() {
     let stage = Stage::new().await;

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verb {
+pub(crate) enum ThingVerb {
     Pause,
     Resume,
     RunNow,
@@ -48,7 +48,7 @@ pub(crate) struct ThingAct {
     queue: Option<String>,
     /// The `name` of the row.
     name: String,
-    act: Verb,
+    act: ThingVerb,
     /// The limit of `set`.
     limit: Option<LimitTold>,
     reason: Option<String>,
@@ -109,17 +109,17 @@ pub(crate) async fn act(
 }
 
 fn doing_of(kind: Kind, told: &ThingAct) -> Result<Doing, Problem> {
-    if matches!(told.act, Verb::Set | Verb::Remove) && kind != Kind::Limits {
+    if matches!(told.act, ThingVerb::Set | ThingVerb::Remove) && kind != Kind::Limits {
         return Err(Problem::invalid("only limits can be set and removed"));
     }
     Ok(match (told.act, &told.limit) {
-        (Verb::Set, Some(limit)) => Doing::Set(limit.read()?),
-        (Verb::Set, None) => return Err(Problem::invalid("name the `limit`")),
+        (ThingVerb::Set, Some(limit)) => Doing::Set(limit.read()?),
+        (ThingVerb::Set, None) => return Err(Problem::invalid("name the `limit`")),
         (_, Some(_)) => return Err(Problem::invalid("only `set` has a `limit`")),
-        (Verb::Pause, None) => Doing::Pause,
-        (Verb::Resume, None) => Doing::Resume,
-        (Verb::RunNow, None) => Doing::RunNow,
-        (Verb::Remove, None) => Doing::Remove,
+        (ThingVerb::Pause, None) => Doing::Pause,
+        (ThingVerb::Resume, None) => Doing::Resume,
+        (ThingVerb::RunNow, None) => Doing::RunNow,
+        (ThingVerb::Remove, None) => Doing::Remove,
     })
 }
 
@@ -248,7 +248,7 @@ impl Kind {
     }
 }
 
-impl Verb {
+impl ThingVerb {
     fn as_str(self) -> &'static str {
         match self {
             Self::Pause => "pause",
