@@ -53,6 +53,10 @@ pub(crate) struct SearchPage {
     unread: BTreeSet<String>,
     /// How many queues with dead tasks were not looked through for causes: those with fewest.
     causes_left_out: usize,
+    /// In how many queues with tasks no biz id was looked up. The workers of a queue tell the names
+    /// of its tasks, without which no biz id is found: none has served these queues for a while, or
+    /// there are too many.
+    biz_ids_left_out: usize,
 }
 
 /// The queues that could not be read.
@@ -124,7 +128,8 @@ pub(crate) async fn search(
     let mut unread = Unread::default();
     let mut found = FirstHits::default();
     found.add(by_id(&seat, &snapshot, &q, &mut unread).await?);
-    found.add(by_biz_id(&seat, &snapshot, &q, &mut unread).await?);
+    let (hits, biz_ids_left_out) = by_biz_id(&seat, &snapshot, &q, &mut unread).await?;
+    found.add(hits);
     let text = q.to_lowercase();
     found.add(queues(&seat, &snapshot, &text));
     let causes = seat.app.sampling.causes(&snapshot, &seat.identity.queues, CAUSES_QUEUES_MAX);
@@ -144,6 +149,7 @@ pub(crate) async fn search(
         more: found.more,
         unread: unread.0,
         causes_left_out: causes.left_out,
+        biz_ids_left_out,
     }))
 }
 
@@ -218,12 +224,13 @@ async fn holders(
     Ok(Vec::new())
 }
 
+/// Finds the tasks with a biz id. Also returns in how many queues with tasks none was looked up.
 async fn by_biz_id(
     seat: &Seat,
     snapshot: &Snapshot,
     q: &str,
     unread: &mut Unread,
-) -> Result<Vec<Hit>, Problem> {
+) -> Result<(Vec<Hit>, usize), Problem> {
     let inspector = seat.inspector();
     let own = snapshot.seen_by(&seat.identity);
     let own = own.filter_map(|entry| QueueName::new(&entry.row.queue).ok());
@@ -238,6 +245,13 @@ async fn by_biz_id(
             .take(NAMES_MAX)
             .collect()
     };
+    let looked: BTreeSet<&str> = names.iter().map(|(queue, _)| queue.as_str()).collect();
+    let rows = snapshot.seen_by(&seat.identity).map(|entry| &entry.row);
+    let left_out = rows.filter(|row| {
+        let queue = row.queue.as_str();
+        row.counts.kept() > 0 && !looked.contains(queue) && !unread.0.contains(queue)
+    });
+    let left_out = left_out.count();
     let finds = names.into_iter().map(|(queue, task)| {
         let (inspector, key) = (&inspector, Key::new(queue.as_str(), task.clone(), q));
         async move { (inspector.find(&key).await, queue, task) }
@@ -249,7 +263,7 @@ async fn by_biz_id(
             hits.push(task_hit("biz_id", &id, format!("{task} with biz id {q}")));
         }
     }
-    Ok(hits)
+    Ok((hits, left_out))
 }
 
 fn queues(seat: &Seat, snapshot: &Snapshot, text: &str) -> Vec<Hit> {

@@ -84,3 +84,18 @@ async fn a_search_says_of_which_kinds_there_are_more_hits_than_it_shows() {
     assert_eq!(page["more"], json!(["queue"]));
     assert_eq!(served.browser.look("search?q=q-1").await["more"], json!([]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_in_how_many_queues_it_has_looked_up_no_biz_id() {
+    let stage = Arc::new(Stage::new().await);
+    for queue in ["tenant-a", "orders", "mail"] {
+        stage.submit(call("x").queue(queue).biz_id("o-9")).await;
+    }
+    let (_, running) = busy(&stage).await;
+    let served = stage.guarded();
+    let ann = served.bearer("ann").look("search?q=o-9").await;
+    assert_eq!(ann["biz_ids_left_out"], 2, "{ann}");
+    let tina = served.bearer("tina").look("search?q=o-9").await;
+    assert_eq!((&tina["hits"], &tina["biz_ids_left_out"]), (&json!([]), &json!(1)));
+    running.abort();
+}

@@ -235,6 +235,8 @@ export interface Hits {
   unread: string[];
   /** How many queues with dead tasks were not looked through for causes. */
   causes_left_out: number;
+  /** In how many queues no biz id was looked up, because no worker tells the names of their tasks. */
+  biz_ids_left_out: number;
 }
 
 export interface RedisPage {

@@ -12,7 +12,8 @@ const [ONE, TWO] = ["01890a5d-ac96-774b-bcce-b302099a8051", "01890a5d-ac96-774b-
 
 test("a search says what it has left out", () =>
   open({}, async ({ page }) => {
-    const cut = (of: Hits) => ({ ...of, more: ["biz_id", "queue"], causes_left_out: 7 });
+    const left = { more: ["biz_id", "queue"], causes_left_out: 7, biz_ids_left_out: 2 };
+    const cut = (of: Hits) => ({ ...of, ...left });
     await changed<Hits>(page, "search*", cut);
     await goTo(page, "#/search?q=mail");
     const said = page.locator("main p.more[role=status]");
@@ -20,7 +21,8 @@ test("a search says what it has left out", () =>
     assert.equal(
       await said.innerText(),
       "More than these match as biz id. More than these match as queue. " +
-        "The failures in 7 further queues were not looked through.",
+        "The failures in 7 further queues were not looked through. " +
+        "Business ids were not looked up in 2 queues: no worker tells their tasks.",
     );
   }));
 

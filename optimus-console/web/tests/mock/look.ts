@@ -237,7 +237,7 @@ export function search(store: Store, q: string) {
     .slice(0, 6)
     .map((row) => ({ queue: row.queue, href: `#/queues/${row.queue}?text=${q}` }));
   const unread = store.queues.filter((row) => row.problem !== null).map((row) => row.queue);
-  return { q, hits, more: [], scan, unread, causes_left_out: 0 };
+  return { q, hits, more: [], scan, unread, causes_left_out: 0, biz_ids_left_out: 0 };
 }
 
 export function redis() {

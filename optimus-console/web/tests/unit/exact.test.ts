@@ -13,6 +13,7 @@ const hits = (q: string, ...of: Hits["hits"]): Hits => ({
   scan: [],
   unread: [],
   causes_left_out: 0,
+  biz_ids_left_out: 0,
 });
 
 test("the id of a task leads to it, with or without its queue", () => {

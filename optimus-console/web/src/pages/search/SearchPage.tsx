@@ -77,6 +77,10 @@ function LeftOut({ hits }: { hits: Hits }) {
     const queues = count(hits.causes_left_out, "further queue");
     parts.push(`The failures in ${queues} were not looked through.`);
   }
+  if (hits.biz_ids_left_out > 0) {
+    const queues = count(hits.biz_ids_left_out, "queue");
+    parts.push(`Business ids were not looked up in ${queues}: no worker tells their tasks.`);
+  }
   return parts.length === 0 ? null : (
     <p class="more num" role="status">
       {parts.join(" ")}
