@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::{
-    broker::{Positions, RosterSeen},
+    broker::{MemberSeen, Positions, RosterSeen},
     id::WorkerId,
     inspect::WorkerDescription,
     limit::Shut,
@@ -33,7 +33,8 @@ pub struct ShardsDetails {
     pub shards: Vec<ShardDetails>,
     /// The shards of earlier counts that are not given back yet. The new ones wait for them.
     pub old: Vec<ShardHolder>,
-    /// The workers that take part, also those that hold nothing.
+    /// The workers that take part, also those that hold nothing, and those that are lost until
+    /// another one notices it.
     pub workers: Vec<ShardWorker>,
 }
 
@@ -69,6 +70,9 @@ pub struct ShardHolder {
     /// Its last rounds, if they have failed. It is told with a heartbeat, for 32 shards of a worker
     /// at most.
     pub failing: Option<ShardFailure>,
+    /// Whether its lease is over: it has died, or can't reach Redis. Nobody works on the shard,
+    /// and another worker may take it.
+    pub is_lost: bool,
 }
 
 /// A worker that takes part.
@@ -81,6 +85,10 @@ pub struct ShardWorker {
     pub description: WorkerDescription,
     /// How many shards it holds, also those that it must give back.
     pub holds: usize,
+    /// When its lease is over unless it is renewed, by Redis' clock.
+    pub lease_until: DateTime<Utc>,
+    /// Whether its lease is over: it has died, or can't reach Redis.
+    pub is_lost: bool,
 }
 
 /// Returns what was read, for people.
@@ -88,16 +96,17 @@ pub(crate) fn details(name: &str, seen: &RosterSeen, positions: &Positions) -> S
     let workers: Vec<ShardWorker> =
         seen.members.iter().map(|member| worker(member, seen)).collect();
     let failing: BTreeMap<&WorkerId, BTreeMap<Post, ShardFailure>> =
-        seen.members.iter().map(|(id, text)| (id, ShardFailure::read(text))).collect();
-    let holder = |post: &Post, (worker, fence, since): &(WorkerId, u64, u64)| ShardHolder {
-        failing: failing.get(worker).and_then(|of| of.get(post)).cloned(),
-        worker: worker.clone(),
-        host: workers
-            .iter()
-            .find(|known| known.worker == *worker)
-            .map_or_else(String::new, |known| known.description.host.clone()),
-        since: instant(*since),
-        fence: *fence,
+        seen.members.iter().map(|(id, of)| (id, ShardFailure::read(&of.description))).collect();
+    let holder = |post: &Post, (worker, fence, since): &(WorkerId, u64, u64)| {
+        let known = workers.iter().find(|known| known.worker == *worker);
+        ShardHolder {
+            failing: failing.get(worker).and_then(|of| of.get(post)).cloned(),
+            worker: worker.clone(),
+            host: known.map_or_else(String::new, |known| known.description.host.clone()),
+            since: instant(*since),
+            fence: *fence,
+            is_lost: known.is_none_or(|known| known.is_lost),
+        }
     };
     let generation = seen.generation;
     let holder_of = |post: &Post| seen.holders.get(post).map(|found| holder(post, found));
@@ -124,11 +133,13 @@ pub(crate) fn details(name: &str, seen: &RosterSeen, positions: &Positions) -> S
     }
 }
 
-fn worker((worker, text): (&WorkerId, &String), seen: &RosterSeen) -> ShardWorker {
+fn worker((worker, member): (&WorkerId, &MemberSeen), seen: &RosterSeen) -> ShardWorker {
     ShardWorker {
         worker: worker.clone(),
-        description: serde_json::from_str(text).unwrap_or_default(),
+        description: serde_json::from_str(&member.description).unwrap_or_default(),
         holds: seen.holders.values().filter(|(holder, ..)| holder == worker).count(),
+        lease_until: instant(member.lease_until_ms),
+        is_lost: member.lease_until_ms <= seen.now_ms,
     }
 }
 

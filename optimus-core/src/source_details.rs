@@ -24,7 +24,8 @@ pub struct SourceDetails {
     pub failed: f64,
     /// Each slice, by its number; empty if no worker has ever served the source.
     pub slices: Vec<SliceDetails>,
-    /// The workers that take part, also those that hold nothing.
+    /// The workers that take part, also those that hold nothing, and those that are lost until
+    /// another one notices it.
     pub workers: Vec<ShardWorker>,
 }
 

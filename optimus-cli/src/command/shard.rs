@@ -90,6 +90,8 @@ struct ShardRow {
     shard: u16,
     worker: Option<String>,
     host: Option<String>,
+    /// Whether the lease of the worker is over.
+    lost: bool,
     #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds_option")]
     since: Option<DateTime<Utc>>,
     fence: Option<u64>,
@@ -124,6 +126,7 @@ impl ShardRow {
             shard: shard.index,
             worker: holder.map(|holder| holder.worker.to_string()),
             host: holder.map(|holder| holder.host.clone()),
+            lost: holder.is_some_and(|holder| holder.is_lost),
             since: holder.map(|holder| holder.since),
             fence: holder.map(|holder| holder.fence),
             position: shard.position.clone(),
@@ -145,7 +148,7 @@ impl Row for ShardRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let failing = self.failing.as_ref().filter(|_| !self.paused);
+        let failing = self.failing.as_ref().filter(|_| !self.paused && !self.lost);
         let failing = failing.map(|failing| {
             let (times, at) = (failing.failures, text::relative(failing.at, now));
             let text = format!("failed {times} times, last {at}: {}", failing.message);
@@ -154,6 +157,7 @@ impl Row for ShardRow {
         let state = failing.unwrap_or_else(|| match (&self.pause, self.has_ended, &self.worker) {
             (Some(pause), _, _) => Cell::new(pause.at(now)).tone(Tone::Warning),
             (None, true, _) => Cell::new("ended").tone(Tone::Pale),
+            (None, false, Some(_)) if self.lost => Cell::new("lost").tone(Tone::Bad),
             (None, false, Some(_)) => Cell::new("held").tone(Tone::Good),
             (None, false, None) => Cell::new("free").tone(Tone::Warning),
         });
@@ -253,14 +257,18 @@ async fn list(session: &Session<'_>) -> Result<Exit, Failure> {
         Ok::<_, optimus_core::Error>(FunctionRow {
             name,
             shards: found.count,
-            held: found.shards.iter().filter(|shard| shard.holder.is_some()).count(),
-            workers: found.workers.len(),
+            held: found.shards.iter().filter(|shard| is_held(shard)).count(),
+            workers: found.workers.iter().filter(|worker| !worker.is_lost).count(),
             paused: found.paused.is_some(),
         })
     });
     let rows: Vec<FunctionRow> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
     session.out.rows(&rows, now, "No worker has served a sharded function.")?;
     Ok(Exit::Done)
+}
+
+fn is_held(shard: &ShardDetails) -> bool {
+    shard.holder.as_ref().is_some_and(|holder| !holder.is_lost)
 }
 
 async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {

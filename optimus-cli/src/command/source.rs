@@ -72,8 +72,8 @@ impl SourceRow {
         Self {
             name: found.name.clone(),
             slices: found.slices.len(),
-            held: found.slices.iter().filter(|slice| slice.holder.is_some()).count(),
-            workers: found.workers.len(),
+            held: found.slices.iter().filter(|slice| is_held(slice)).count(),
+            workers: found.workers.iter().filter(|worker| !worker.is_lost).count(),
             rows: sum(|scans| scans.rows),
             submitted: sum(|scans| scans.submitted),
             pages_failed: sum(|scans| scans.failed),
@@ -83,6 +83,10 @@ impl SourceRow {
             pause: found.paused.as_ref().map(Pause::of),
         }
     }
+}
+
+fn is_held(slice: &SliceDetails) -> bool {
+    slice.holder.as_ref().is_some_and(|holder| !holder.is_lost)
 }
 
 impl Row for SourceRow {
@@ -121,6 +125,8 @@ struct SliceRow {
     slice: u16,
     worker: Option<String>,
     host: Option<String>,
+    /// Whether the lease of the worker is over.
+    lost: bool,
     #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds_option")]
     since: Option<DateTime<Utc>>,
     paused: bool,
@@ -137,6 +143,7 @@ impl SliceRow {
             slice: slice.index,
             worker: holder.map(|holder| holder.worker.to_string()),
             host: holder.map(|holder| holder.host.clone()),
+            lost: holder.is_some_and(|holder| holder.is_lost),
             since: holder.map(|holder| holder.since),
             paused: pause.is_some(),
             pause: pause.map(Pause::of),
@@ -167,6 +174,7 @@ impl Row for SliceRow {
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
         let state = match (&self.pause, self.problem(), &self.worker) {
             (Some(pause), ..) => Cell::new(pause.at(now)).tone(Tone::Warning),
+            (None, ..) if self.lost => Cell::new("lost").tone(Tone::Bad),
             (None, Some(problem), _) => Cell::new(problem).tone(Tone::Warning),
             (None, None, Some(_)) => Cell::new("held").tone(Tone::Good),
             (None, None, None) => Cell::new("free").tone(Tone::Warning),

@@ -1,8 +1,9 @@
-//! Checks the shards of `#[sharded]` functions: whether they are paused, and whether their rounds
-//! fail.
+//! Checks the shards of `#[sharded]` functions: whether somebody holds them, whether they are
+//! paused, and whether their rounds fail.
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{Error, ShardFailure, ShardHolder, ShardsDetails};
+use optimus_core::{Error, ShardFailure, ShardHolder, ShardWorker, ShardsDetails};
 
 use super::Finding;
 use crate::{
@@ -17,19 +18,43 @@ const FAILURES_MIN: u32 = 3;
 
 /// Checks all functions.
 pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure> {
-    let names = session.client.shard_names().await?;
+    let (now, names) = (session.now().await?, session.client.shard_names().await?);
     let looks = names.into_iter().map(|name| async move {
         let shards = session.client.shards(&name).look().await?;
         let what = format!("function {name}");
         let paused = shards.paused.as_ref().map(|shut| Finding::paused("shards", &what, shut));
-        Ok::<_, Error>(paused.into_iter().chain(failing(&shards)))
+        let state = paused.or_else(|| unheld(&shards, now)).into_iter();
+        Ok::<_, Error>(state.chain(failing(&shards)))
     });
     let found: Vec<_> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
+/// Says that all workers of a function have died. A pass that has ended needs none.
+fn unheld(shards: &ShardsDetails, now: DateTime<Utc>) -> Option<Finding> {
+    let (name, ended) = (&shards.name, lost_since(&shards.workers)?);
+    if shards.shards.iter().all(|shard| shard.has_ended) {
+        return None;
+    }
+    let text = format!(
+        "function {name}: nobody works on its shards: the lease of its last worker ended {}; start \
+         a worker with it, or {} if it is no longer wanted",
+        text::relative(ended, now),
+        advice("shard pause", [name])
+    );
+    Some(Finding::warning("shards", text))
+}
+
+/// Returns when the last lease ended, if the leases of all workers are over. Workers that have left
+/// are not there, and somebody wants that.
+pub(super) fn lost_since(workers: &[ShardWorker]) -> Option<DateTime<Utc>> {
+    let last = workers.iter().max_by_key(|worker| worker.lease_until)?;
+    last.is_lost.then_some(last.lease_until)
+}
+
 fn failing(shards: &ShardsDetails) -> Option<Finding> {
     let holders = shards.shards.iter().filter_map(|shard| shard.holder.as_ref());
+    let holders = holders.filter(|holder| !holder.is_lost);
     let failures = holders.filter_map(|ShardHolder { failing, .. }| failing.as_ref());
     let failures: Vec<&ShardFailure> =
         failures.filter(|failure| failure.failures >= FAILURES_MIN).collect();

@@ -1,28 +1,41 @@
-//! Checks the sources: whether they are paused, or slow because their tasks fail.
+//! Checks the sources: whether somebody scans them, whether they are paused, or slow because their
+//! tasks fail.
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use optimus_core::{Error, SourceDetails};
 
-use super::Finding;
+use super::{Finding, shards::lost_since};
 use crate::{
+    advice::advice,
     failure::Failure,
+    output::text,
     session::{REQUESTS_MAX, Session},
 };
 
 /// Checks all sources.
 pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure> {
-    let names = session.client.sources().await?;
+    let (now, names) = (session.now().await?, session.client.sources().await?);
     let looks = names.into_iter().map(|name| async move {
-        Ok::<_, Error>(of_source(&session.client.source(&name).look().await?))
+        Ok::<_, Error>(of_source(&session.client.source(&name).look().await?, now))
     });
     let found: Vec<_> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
-fn of_source(source: &SourceDetails) -> Option<Finding> {
+fn of_source(source: &SourceDetails, now: DateTime<Utc>) -> Option<Finding> {
     let name = &source.name;
     if let Some(shut) = &source.paused {
         return Some(Finding::paused("sources", &format!("source {name}"), shut));
+    }
+    if let Some(ended) = lost_since(&source.workers) {
+        let text = format!(
+            "source {name}: nobody scans it: the lease of its last worker ended {}; start a worker \
+             with it, or {} if it is no longer wanted",
+            text::relative(ended, now),
+            advice("source pause", [name])
+        );
+        return Some(Finding::warning("sources", text));
     }
     source.slow_since?;
     let text = format!(

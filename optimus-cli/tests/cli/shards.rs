@@ -1,15 +1,22 @@
 //! What the commands print of shards that a worker holds, and what they change.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use optimus::WorkerId;
 use optimus_core::{
     HeldPosts, RosterName,
     broker::{Hold, Holding},
 };
+use optimus_testkit::eventually;
 use serde_json::json;
 
-use crate::{outputs::compare, stage::Stage};
+use crate::{
+    outputs::compare,
+    stage::{SOON, Stage},
+};
 
 /// A worker that holds the two shards of `orders`.
 pub(crate) struct Holder<'a> {
@@ -25,9 +32,23 @@ impl<'a> Holder<'a> {
 
     /// Holds the two posts of a roster.
     pub(crate) async fn of(stage: &'a Stage, roster: RosterName) -> Self {
-        let broker = stage.client.broker();
+        Self::with_lease(stage, roster, Duration::from_secs(60)).await
+    }
+
+    /// Holds the two posts of a roster, and dies.
+    pub(crate) async fn that_dies(stage: &'a Stage, roster: RosterName) {
+        let lease = Duration::from_millis(1);
+        let held = Self::with_lease(stage, roster, lease).await;
+        let over = held.holding.now_ms + 1;
+        let is_over = async || stage.client.broker().now_ms().await.unwrap() > over;
+        eventually("its lease is over", SOON, is_over).await;
+    }
+
+    async fn with_lease(stage: &'a Stage, roster: RosterName, lease: Duration) -> Self {
+        let (broker, worker) = (stage.client.broker(), worker());
         broker.announce_roster(&roster).await.unwrap();
-        let holding = broker.hold(&roster, &first_hold(&worker())).await.unwrap();
+        let hold = Hold { lease, ..first_hold(&worker) };
+        let holding = broker.hold(&roster, &hold).await.unwrap();
         Self { stage, roster, holding }
     }
 
@@ -96,4 +117,32 @@ async fn shards_are_shown_paused_and_counted() {
     let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
     assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
     stage.optimus(&["shard", "restart", "orders", "--yes"]).ended(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_whose_workers_are_all_dead_are_lost_and_a_warning() {
+    let stage = Stage::new().await;
+    Holder::that_dies(&stage, RosterName::shards("orders").unwrap()).await;
+    let row = stage.optimus(&["shard", "list", "--json"]).ended(0).json().remove(0);
+    assert_eq!((&row["shards"], &row["held"], &row["workers"]), (&json!(2), &json!(0), &json!(0)));
+    let shown = stage.optimus(&["shard", "show", "orders"]).ended(0).out;
+    assert!(shown.contains(" lost ") && !shown.contains(" held "), "{shown}");
+    let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
+    assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["lost"] == true, "{rows:?}");
+    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
+    let what = "function orders: nobody works on its shards: the lease of its last worker ended ";
+    assert!(found.contains(what), "{found}");
+    let (roster, other) = (RosterName::shards("orders").unwrap(), "vm-2-0a0b0c0d");
+    let other = WorkerId::from_stored(other);
+    let (broker, beats) = (stage.client.broker(), AtomicU64::new(1));
+    let takes = async || {
+        let number = beats.fetch_add(1, Ordering::Relaxed);
+        let held = broker.hold(&roster, &Hold { number, ..first_hold(&other) }).await.unwrap();
+        held.posts.len() == 2
+    };
+    eventually("another takes them", SOON, takes).await;
+    let row = stage.optimus(&["shard", "list", "--json"]).ended(0).json().remove(0);
+    assert_eq!((&row["held"], &row["workers"]), (&json!(2), &json!(1)));
+    let found = stage.optimus(&["doctor", "--quiet"]).out;
+    assert!(!found.contains("nobody works"), "{found}");
 }

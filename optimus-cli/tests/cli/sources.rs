@@ -71,3 +71,20 @@ async fn a_source_is_paused_resumed_scanned_and_cut_into_other_slices() {
         assert!(refused.contains("source row;") && refused.contains(": rows"), "{refused}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_whose_workers_are_all_dead_is_lost_and_a_warning() {
+    let stage = Stage::new().await;
+    Holder::that_dies(&stage, RosterName::sources("rows").unwrap()).await;
+    let row = stage.optimus(&["source", "list", "--json"]).ended(0).json().remove(0);
+    assert_eq!((&row["slices"], &row["held"], &row["workers"]), (&json!(2), &json!(0), &json!(0)));
+    let shown = stage.optimus(&["source", "show", "rows"]).ended(0).out;
+    assert!(shown.contains(" lost") && !shown.contains(" held"), "{shown}");
+    assert_eq!(stage.optimus(&["source", "show", "rows", "--json"]).json()[1]["lost"], true);
+    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
+    let what = "source rows: nobody scans it: the lease of its last worker ended ";
+    assert!(found.contains(what), "{found}");
+    stage.optimus(&["source", "pause", "rows"]).ended(0);
+    let found = stage.optimus(&["doctor", "--quiet"]).out;
+    assert!(!found.contains("nobody scans"), "nobody wants it: {found}");
+}

@@ -108,7 +108,7 @@ pub use self::{
     prerequisites::PrerequisiteDetails,
     relay::{Applied, Outgoing, Reasked, RelayTurn},
     report::{Completion, Failure, FailureOutcome, Give, Release, Reported, Shutting},
-    roster::{Hold, Holding, RosterSeen},
+    roster::{Hold, Holding, MemberSeen, RosterSeen},
     run_wait::{NextRun, RunWait},
     schedule::{
         AGENDA_MAX, Agenda, DueSchedule, Look, NewSchedule, Reschedule, Step, StepKind, Taken,

@@ -64,8 +64,19 @@ pub struct RosterSeen {
     pub holders: BTreeMap<Post, (WorkerId, u64, u64)>,
     /// The suspended posts by their numbers, `*` for all, with the text of each suspension.
     pub suspended: BTreeMap<String, String>,
-    /// The members, with their descriptions as JSON.
-    pub members: BTreeMap<WorkerId, String>,
+    /// The members.
+    pub members: BTreeMap<WorkerId, MemberSeen>,
+    /// When it was read, by Redis' clock.
+    pub now_ms: u64,
+}
+
+/// A member of a roster as it is stored. One that is dead stays until another one calls.
+#[derive(Debug, Default)]
+pub struct MemberSeen {
+    /// Its description, as JSON.
+    pub description: String,
+    /// When its lease is over unless it is renewed, in ms.
+    pub lease_until_ms: u64,
 }
 
 /// After this part of its lease, a new member counts for what others give back: 10 s of 15 s.
@@ -198,11 +209,13 @@ impl Broker {
                 get(&["HMGET", &keys.of("meta"), "generation", "count"]),
                 get(&["HGETALL", &keys.of("posts")]),
                 get(&["HGETALL", &keys.of("suspended")]),
-                get(&["ZRANGE", &keys.of("workers"), "0", "-1"]),
+                get(&["ZRANGE", &keys.of("workers"), "0", "-1", "WITHSCORES"]),
+                get(&["TIME"]),
             ])
             .await
             .into_iter();
-        let mut next = |verb| texts(verb, answers.next().expect("an answer for each call")?);
+        let mut answer = || answers.next().expect("an answer for each call");
+        let mut next = |verb| texts(verb, answer()?);
         let meta = next("HMGET")?;
         let digits = |at: usize| meta.get(at).and_then(|text| text.parse::<u64>().ok());
         let mut seen = RosterSeen {
@@ -213,13 +226,16 @@ impl Broker {
         let holders = next("HGETALL")?;
         seen.holders.extend(holders.chunks_exact(2).filter_map(read_holder));
         seen.suspended.extend(pairs(next("HGETALL")?));
-        let members = next("ZRANGE")?;
-        let described =
-            members.iter().map(|name| get(&["HGET", &keys.worker(name), "description"])).collect();
-        for (name, answer) in members.iter().zip(self.read(described).await) {
+        let members: Vec<(String, String)> = pairs(next("ZRANGE")?).collect();
+        seen.now_ms = self.time_ms(answer()?)?;
+        let told = |name: &String| get(&["HGET", &keys.worker(name), "description"]);
+        let described = members.iter().map(|(name, _)| told(name)).collect();
+        for ((name, lease), answer) in members.iter().zip(self.read(described).await) {
             let text = reply::plain_bytes("HGET", answer?)?.unwrap_or_default();
-            let text = String::from_utf8_lossy(&text).into_owned();
-            seen.members.insert(WorkerId::from_stored(name), text);
+            let description = String::from_utf8_lossy(&text).into_owned();
+            let lease_until_ms = lease.parse().map_or(0, whole);
+            let member = MemberSeen { description, lease_until_ms };
+            seen.members.insert(WorkerId::from_stored(name), member);
         }
         Ok(seen)
     }

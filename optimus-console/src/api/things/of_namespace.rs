@@ -1,7 +1,7 @@
 //! What belongs to no queue: sharded functions, sources and dispensers.
 
 use axum::Json;
-use optimus_core::{DispenserDetails, ShardsDetails, SourceDetails};
+use optimus_core::{DispenserDetails, ShardDetails, ShardsDetails, SourceDetails};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -33,7 +33,8 @@ pub(crate) async fn shards(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> 
 
 fn shards_row(found: &ShardsDetails, payloads: Payloads) -> ThingRow {
     let paused = found.paused.as_ref().map(|shut| pause_shown(shut, payloads).to_string());
-    let held = found.shards.iter().filter(|shard| shard.holder.is_some()).count();
+    let held = |shard: &&ShardDetails| shard.holder.as_ref().is_some_and(|by| !by.is_lost);
+    let held = found.shards.iter().filter(held).count();
     let each = found.shards.iter().take(SLICES_MAX).filter_map(|shard| {
         let holder = shard.holder.as_ref()?;
         let text = format!("{} on {}", holder.worker, holder.host);
@@ -42,7 +43,7 @@ fn shards_row(found: &ShardsDetails, payloads: Payloads) -> ThingRow {
     let facts = [
         Fact::new("shards", found.count),
         Fact::new("held", held),
-        Fact::new("workers", found.workers.len()),
+        Fact::new("workers", found.workers.iter().filter(|worker| !worker.is_lost).count()),
         Fact::new("generation", found.generation),
     ];
     ThingRow {
@@ -88,7 +89,7 @@ fn source_row(found: &SourceDetails, payloads: Payloads) -> ThingRow {
     });
     let facts = [
         Fact::new("slices", found.slices.len()),
-        Fact::new("workers", found.workers.len()),
+        Fact::new("workers", found.workers.iter().filter(|worker| !worker.is_lost).count()),
         Fact::new("rows read", sum(|scans| scans.rows)),
         Fact::new("tasks submitted", sum(|scans| scans.submitted)),
         Fact::new("pages failed", sum(|scans| scans.failed)),
