@@ -19,7 +19,7 @@ use crate::{
 /// served, paused or late, whether all their workers are quiet, whether tasks wait for a paused
 /// name, for a limit that lets nothing start for long, or for a step that is dead, and whether
 /// workers know their tasks. Schedules: whether they are overdue. Shards: whether the leases of all
-/// their workers are over, whether they are paused, and whether their rounds fail. Sources: whether
+/// their workers are over, which ones are paused, and whether their rounds fail. Sources: whether
 /// the leases of all their workers are over, whether they are paused, or read little because their
 /// tasks fail. Exits with 8 if something needs a look.
 ///

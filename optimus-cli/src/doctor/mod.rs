@@ -49,9 +49,10 @@ impl Finding {
         Self::new(Level::Note, check, text)
     }
 
-    /// Tells that an operator has paused something.
-    fn paused(check: &'static str, what: &str, shut: &Shut) -> Self {
-        Self::note(check, format!("{what} is {shut}"))
+    /// Tells that an operator has paused something, and which command ends that. Somebody wants the
+    /// pause, so it is no warning; it is easy to forget.
+    fn paused(check: &'static str, what: &str, shut: &Shut, end: &str) -> Self {
+        Self::note(check, format!("{what} is {shut}: {end} ends it"))
     }
 
     pub(crate) fn warning(check: &'static str, text: impl Into<String>) -> Self {

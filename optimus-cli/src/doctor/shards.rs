@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{Error, ShardFailure, ShardHolder, ShardWorker, ShardsDetails};
+use optimus_core::{Error, ShardFailure, ShardHolder, ShardWorker, ShardsDetails, Shut};
 
 use super::Finding;
 use crate::{
@@ -13,6 +13,8 @@ use crate::{
     session::{REQUESTS_MAX, Session},
 };
 
+/// How many pauses of single shards of a function are told apart.
+const PAUSES_MAX: usize = 5;
 /// One failed round may be chance, and the next one begins after a second.
 const FAILURES_MIN: u32 = 3;
 
@@ -21,13 +23,38 @@ pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure
     let (now, names) = (session.now().await?, session.client.shard_names().await?);
     let looks = names.into_iter().map(|name| async move {
         let shards = session.client.shards(&name).look().await?;
-        let what = format!("function {name}");
-        let paused = shards.paused.as_ref().map(|shut| Finding::paused("shards", &what, shut));
-        let state = paused.or_else(|| unheld(&shards, now)).into_iter();
-        Ok::<_, Error>(state.chain(failing(&shards)))
+        let mut findings = match &shards.paused {
+            Some(shut) => vec![paused(&name, shut)],
+            None => unheld(&shards, now).into_iter().chain(paused_shards(&shards)).collect(),
+        };
+        findings.extend(failing(&shards));
+        Ok::<_, Error>(findings)
     });
     let found: Vec<_> = stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
+}
+
+fn paused(name: &str, shut: &Shut) -> Finding {
+    let end = advice("shard resume", [name]);
+    Finding::paused("shards", &format!("function {name}"), shut, &end)
+}
+
+/// Finds the pauses of single shards.
+fn paused_shards(shards: &ShardsDetails) -> Vec<Finding> {
+    let (name, check) = (&shards.name, "shards");
+    let single = |(index, shut): (u16, &Shut)| {
+        let end = advice("shard resume", [name, &index.to_string()]);
+        Finding::paused(check, &format!("shard {index} of {name}"), shut, &end)
+    };
+    let pauses = shards.shards.iter().filter_map(|one| Some((one.index, one.paused.as_ref()?)));
+    let mut findings: Vec<Finding> = pauses.clone().take(PAUSES_MAX).map(single).collect();
+    let more = pauses.count() - findings.len();
+    if more > 0 {
+        let more = text::count(more as u64, "more paused shard");
+        let end = advice("shard resume", [name]);
+        findings.push(Finding::note(check, format!("{more} of {name}: {end} ends all pauses")));
+    }
+    findings
 }
 
 /// Says that all workers of a function have died. A pass that has ended needs none.

@@ -26,7 +26,8 @@ pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure
 fn of_source(source: &SourceDetails, now: DateTime<Utc>) -> Option<Finding> {
     let name = &source.name;
     if let Some(shut) = &source.paused {
-        return Some(Finding::paused("sources", &format!("source {name}"), shut));
+        let (what, end) = (format!("source {name}"), advice("source resume", [name]));
+        return Some(Finding::paused("sources", &what, shut, &end));
     }
     if let Some(ended) = lost_since(&source.workers) {
         let text = format!(

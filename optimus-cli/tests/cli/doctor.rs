@@ -200,11 +200,32 @@ async fn what_is_paused_or_slow_of_shards_and_sources_is_named() {
     let ended = Ended { ok: 10, failed: 90, scan_at_ms: 0 };
     broker.survey(&rows, ended, None, &BTreeMap::new()).await.unwrap();
     let text = stage.optimus(&["doctor"]).out;
-    let paused = "function orders is paused by ann (the disk is full) until it is resumed";
+    let paused = "function orders is paused by ann (the disk is full) until it is resumed: \
+                  `optimus shard resume orders` ends it";
     assert!(text.contains(paused), "{text}");
     let slow = warned(&stage, "5m", &["sources"]).remove(0);
     assert!(slow.starts_with("source rows reads only a few rows a minute, because 90 %"), "{slow}");
     broker.suspend(&rows, None, "ann", "").await.unwrap();
     let text = stage.optimus(&["doctor"]).out;
-    assert!(text.contains("source rows is paused by ann until it is resumed"), "{text}");
+    let paused = "source rows is paused by ann until it is resumed: `optimus source resume rows`";
+    assert!(text.contains(paused), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pauses_of_single_shards_are_named_with_what_ends_them() {
+    let stage = Stage::new().await;
+    Holder::of_orders(&stage).await;
+    stage.optimus(&["shard", "pause", "orders", "1", "--reason", "repair"]).ended(0);
+    let text = stage.optimus(&["doctor"]).out;
+    let paused = "shard 1 of orders is paused by ann (repair) until it is resumed: \
+                  `optimus shard resume orders 1` ends it";
+    assert!(text.contains(paused) && !text.contains("shard 0 of"), "{text}");
+    stage.optimus(&["shard", "count", "orders", "8", "--yes"]).ended(0);
+    for index in ["0", "1", "2", "3", "4", "5", "6"] {
+        stage.optimus(&["shard", "pause", "orders", index]).ended(0);
+    }
+    let text = stage.optimus(&["doctor"]).out;
+    assert!(text.contains("shard 4 of orders is") && !text.contains("shard 5 of"), "{text}");
+    let more = "2 more paused shards of orders: `optimus shard resume orders` ends all pauses";
+    assert!(text.contains(more), "{text}");
 }
