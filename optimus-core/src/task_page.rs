@@ -52,6 +52,8 @@ pub struct TaskRow {
     pub at: Option<DateTime<Utc>>,
     /// The number of the running attempt or the last one, from 1; 0 before the first.
     pub attempt: u32,
+    /// How often the task was given back, because no worker could run it, since its last attempt.
+    pub misfits: u32,
     /// How long the successful attempt took.
     pub took: Option<Duration>,
     /// The worker that runs it, or on which it succeeded.
@@ -88,6 +90,7 @@ impl TaskRow {
             state,
             at: at_ms.map(instant),
             attempt: tries.0 + tries.1 + runs,
+            misfits: tries.2,
             took: None,
             worker,
             last_error,

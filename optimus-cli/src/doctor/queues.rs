@@ -1,6 +1,9 @@
 //! Checks each queue: whether somebody serves it, and whether its tasks move.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
@@ -24,6 +27,9 @@ struct Look {
     why: Explanation,
     /// The first ready tasks.
     first: Vec<TaskRow>,
+    /// The first delayed tasks. A task that no worker knows is nearly always one of them, because
+    /// each worker gives it back for later.
+    delayed: Vec<TaskRow>,
     /// Some of the blocked tasks.
     blocked: Vec<TaskRow>,
 }
@@ -37,13 +43,14 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
             inspector.workers(&queue),
             inspector.explain_queue(&queue),
         )?;
-        let first = inspector.list(&queue, TaskState::Ready, None, PAGE_MAX).await?.rows;
-        let blocked = if counts.blocked > 0 {
-            inspector.list(&queue, TaskState::Blocked, None, PAGE_MAX).await?.rows
-        } else {
-            Vec::new()
+        let page = async |state, count: u64| match (state, count) {
+            (TaskState::Blocked | TaskState::Delayed, 0) => Ok(Vec::new()),
+            _ => inspector.list(&queue, state, None, PAGE_MAX).await.map(|page| page.rows),
         };
-        Ok(Look { queue, counts, workers, why, first, blocked })
+        let first = page(TaskState::Ready, counts.ready).await?;
+        let delayed = page(TaskState::Delayed, counts.delayed).await?;
+        let blocked = page(TaskState::Blocked, counts.blocked).await?;
+        Ok(Look { queue, counts, workers, why, first, delayed, blocked })
     };
     let (looks, unread) = session.each_readable(&queues, read).await?;
     let now = session.now().await?;
@@ -87,7 +94,7 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
 
 impl Look {
     fn check(&self, now: DateTime<Utc>, late: Duration, setters: &LimitSetters) -> Vec<Finding> {
-        let Self { queue, counts, workers, why, first, blocked } = self;
+        let Self { queue, counts, workers, why, blocked, .. } = self;
         let waits = Waits { queue, why, now, late, setters };
         let mut findings = waits.findings();
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
@@ -100,20 +107,7 @@ impl Look {
         }
         findings.extend(self.oldest(now, late).filter(|_| !is_paused));
         findings.extend(waits.blocked(counts.blocked, blocked).filter(|_| !counts.paused));
-        let known: BTreeSet<&str> = workers
-            .iter()
-            .flat_map(|worker| &worker.description.tasks)
-            .map(String::as_str)
-            .collect();
-        let names: BTreeSet<&str> = first.iter().filter_map(|row| row.task.as_deref()).collect();
-        let strange: Vec<&str> = names.difference(&known).copied().take(NAMES_MAX).collect();
-        if live > 0 && !strange.is_empty() {
-            let text = format!(
-                "queue {queue}: no worker knows {}: is a deploy under way, or a name changed?",
-                strange.join(", ")
-            );
-            findings.push(Finding::warning("unknown", text));
-        }
+        findings.extend(self.unknown().filter(|_| live > 0));
         let stale = workers.len() - live;
         if stale > 0 && live == 0 {
             let stale = text::count(stale as u64, "worker");
@@ -124,6 +118,34 @@ impl Look {
             findings.push(Finding::warning("stale", text));
         }
         findings
+    }
+
+    /// Names the tasks that no worker of the queue has, of the first ready and delayed ones.
+    fn unknown(&self) -> Option<Finding> {
+        let known: BTreeSet<&str> = self
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.description.tasks)
+            .map(String::as_str)
+            .collect();
+        let given_back = self.delayed.iter().filter(|row| row.misfits > 0);
+        let names = self.first.iter().chain(given_back).filter_map(|row| row.task.as_deref());
+        let mut strange: BTreeMap<&str, u64> = BTreeMap::new();
+        for name in names.filter(|name| !known.contains(name)) {
+            *strange.entry(name).or_default() += 1;
+        }
+        let seen = |(name, count): (&&str, &u64)| format!("{name} ({} seen)", text::number(*count));
+        let seen: Vec<String> = strange.iter().take(NAMES_MAX).map(seen).collect();
+        (!seen.is_empty()).then(|| {
+            let text = format!(
+                "queue {}: no worker knows {}: is a deploy under way, or a name changed? Start a \
+                 worker that has the task, or each such task is dead after an hour, the usual \
+                 `misfit_grace`, and `optimus task retry` runs it again",
+                self.queue,
+                seen.join(", ")
+            );
+            Finding::warning("unknown", text)
+        })
     }
 
     /// Returns how many workers serve the queue.

@@ -229,3 +229,25 @@ async fn the_pauses_of_single_shards_are_named_with_what_ends_them() {
     let more = "2 more paused shards of orders: `optimus shard resume orders` ends all pauses";
     assert!(text.contains(more), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_each_worker_gives_back_because_it_does_not_know_it_is_a_warning() {
+    let stage = Arc::new(Stage::new().await);
+    let (_, running) = busy(&stage).await;
+    let call = || optimus::NamedCall::new("mail", "refund", "{}").unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.push(stage.client.submit(call()).await.unwrap().id().clone());
+    }
+    let later = optimus::Due::In(std::time::Duration::from_secs(3_600));
+    let other = optimus::NamedCall::new("mail", "not_tried_yet", "{}").unwrap().due(later);
+    stage.client.submit(other).await.unwrap();
+    let are_back = async || {
+        let rows = stage.inspector().list("mail", TaskState::Delayed, None, 9).await.unwrap().rows;
+        rows.iter().filter(|row| row.misfits > 0).count() == ids.len()
+    };
+    eventually("both are given back", SOON, are_back).await;
+    let found = warned(&stage, "5m", &["unknown"]).remove(0);
+    assert!(found.starts_with("queue mail: no worker knows refund (2 seen): is a"), "{found}");
+    running.abort();
+}
