@@ -131,9 +131,14 @@ pub(crate) fn ended_text(
     write!(f, "the task has ended: it is {state}")?;
     if let Some(error) = error {
         write!(f, " ({}): {}", error.reason, error.message)?;
-        if error.reason == Reason::Unmet {
+        match error.reason {
             // The next line says what to do.
-            return Ok(());
+            Reason::Unmet => return Ok(()),
+            // The next attempt reads the same bytes.
+            Reason::Undecodable => {
+                return f.write_str("; a retry fails again unless a worker reads what is stored");
+            }
+            _ => {}
         }
     }
     f.write_str("; requeue it to run it again")

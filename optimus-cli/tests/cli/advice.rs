@@ -3,10 +3,11 @@
 use std::{path::Path, process::Command};
 
 use optimus::{Gate, NamedCall};
+use optimus_testkit::eventually;
 
 use crate::{
     kit::{Ran, run},
-    stage::{Stage, send},
+    stage::{SOON, Stage, send},
 };
 
 /// Runs all commands in backticks as a shell reads them, and returns them.
@@ -64,4 +65,18 @@ async fn what_an_explanation_advises_requeues_the_task() {
     let found = stage.optimus(&["task", "explain", &dead.to_string()]).ended(0).out;
     assert_eq!(paste(&stage, &found), [format!("optimus task retry {dead}")]);
     assert_eq!(stage.state(&dead).await, optimus::TaskState::Ready);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_retry_is_advised_for_a_task_whose_arguments_can_not_be_read() {
+    let stage = Stage::new().await;
+    let call = NamedCall::new("mail", "send", r#"{"how": 5}"#).unwrap();
+    let id = stage.client.submit(call).await.unwrap().id().clone();
+    let is_dead = async || stage.state(&id).await == optimus::TaskState::Dead;
+    stage.worker().run_until(eventually("it is dead", SOON, is_dead)).await.unwrap();
+    let found = stage.optimus(&["task", "explain", &id.to_string()]).ended(0).out;
+    let expected = "; a retry fails again unless a worker reads what is stored\n";
+    assert!(found.contains(expected), "{found}");
+    assert!(!found.contains("requeue it to run it again"), "{found}");
+    assert_eq!(paste(&stage, &found), [format!("optimus task show {id}")]);
 }
