@@ -9,13 +9,13 @@ use crate::{
     broker::{Broker, BrokerError, HeldBack, LanePlace, LostTask, NextRun, ReadyPlace, RunWait},
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
+    explain_limits::{gates_of, shut_gates, too_costly},
     explain_workers::{LiveWorker, knows, of_workers},
     explanation::Explanation,
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
     inspect::{Inspector, PrerequisiteDetails, read_error},
     lane::Lane,
-    limit::{Limit, LimitDetails},
     obstacle::Obstacle,
     platform::instant,
     record::TaskRecord,
@@ -111,6 +111,7 @@ impl Inspector {
             obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });
         }
         obstacles.extend(limits.into_iter().map(Obstacle::Limit));
+        obstacles.extend(too_costly(broker, queue, record.as_ref(), now_ms).await?);
         let task = record.as_ref().map(|record| &*record.task);
         obstacles.extend(of_workers(&workers, task));
         obstacles.extend(before);
@@ -192,6 +193,8 @@ impl Inspector {
             broker.held_back(queue, SHOWN_MAX),
             broker.next_run(queue),
         )?;
+        let records = load.first.into_iter().filter_map(|record| TaskRecord::decode(record).ok());
+        let records: Vec<TaskRecord> = records.collect();
         let mut obstacles: Vec<Obstacle> = whole.into_iter().map(Obstacle::Limit).collect();
         if !load.is_used && obstacles.is_empty() {
             return Ok(None);
@@ -237,8 +240,9 @@ impl Inspector {
             let at = load.next_due_ms.map(instant);
             obstacles.extend(at.map(|at| Obstacle::NextDue { at }));
         }
-        let records = load.first.into_iter().filter_map(|record| TaskRecord::decode(record).ok());
-        Ok(Some((obstacles, records.map(|record| record.task).collect())))
+        // A claim passes no ready task that the limit of the queue keeps.
+        obstacles.extend(too_costly(broker, queue, records.first(), now_ms).await?);
+        Ok(Some((obstacles, records.into_iter().map(|record| record.task).collect())))
     }
 
     /// What some tasks of a queue wait for.
@@ -318,7 +322,7 @@ async fn place_in_queue(
     Ok(is_unlisted.then_some(Obstacle::Unlisted))
 }
 
-/// The tasks that have a lane, and that do not go on: dead ones, and those of workers that are gone.
+/// The tasks that have a lane and do not go on: dead ones, and those of workers that are gone.
 async fn stuck_holders(
     broker: &Broker,
     queue: &QueueName,
@@ -334,39 +338,4 @@ async fn stuck_holders(
     };
     let is_dead = |holder| Obstacle::DeadHolder { holder };
     Ok(dead.into_iter().map(is_dead).chain(lost.into_iter().map(is_gone)).collect())
-}
-
-/// The gates of a task, each with the limit that the task has brought.
-fn gates_of(record: Option<&TaskRecord>, lane: Option<&str>) -> Vec<(Gate, Option<Limit>)> {
-    let mut gates = vec![Gate::Queue];
-    let Some(record) = record else { return vec![(Gate::Queue, None)] };
-    gates.push(Gate::Task(record.task.clone()));
-    gates.extend(lane.map(|key| Gate::Lane(key.to_owned())));
-    let others = record.limits.iter().map(|limit| &limit.gate);
-    gates.extend(others.filter(|gate| matches!(gate, Gate::Named(_))).cloned());
-    let brought = |gate: &Gate| record.limits.iter().find(|limit| limit.gate == *gate);
-    let with_limit = |gate: Gate| {
-        let limit = brought(&gate).map(|found| found.limit);
-        (gate, limit)
-    };
-    gates.into_iter().map(with_limit).collect()
-}
-
-/// The gates that let no task start now.
-async fn shut_gates(
-    broker: &Broker,
-    queue: &QueueName,
-    gates: Vec<(Gate, Option<Limit>)>,
-) -> Result<Vec<LimitDetails>, BrokerError> {
-    let reads = gates.iter().map(|(gate, limit)| broker.limit_known(queue, gate, *limit));
-    let found = try_join_all(reads).await?.into_iter().flatten();
-    Ok(found.filter(is_shut).collect())
-}
-
-fn is_shut(gate: &LimitDetails) -> bool {
-    let is_full = |most| gate.working >= u64::from(most);
-    gate.shut.is_some()
-        || gate.tokens == Some(0)
-        || gate.limit.max_working_limit().is_some_and(is_full)
-        || gate.waiting > 0
 }

@@ -46,6 +46,7 @@ mod error_text;
 mod explain;
 mod explain_cycle;
 mod explain_group;
+mod explain_limits;
 mod explain_workers;
 mod explanation;
 mod failures;

@@ -6,17 +6,19 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     after::Prerequisite,
+    gate::Gate,
     group::GroupProgress,
     group_details::LostMember,
     id::{TaskId, WorkerId},
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, cycle_text, dead_holder_text,
-        ended_text, fewer_slots_text, holders_text, lane_text, limit_text, lost_worker_text,
-        more_lanes_text, more_limits_text, newer_text, next_run_text, next_start,
-        nothing_ready_text, origin_text, prerequisite_text, prerequisites_text, ready_tasks,
-        run_text, time_text, waiting_lane_text, width_set_text, width_text,
+        REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, costly_text, cycle_text,
+        dead_holder_text, ended_text, fewer_slots_text, holders_text, lane_text, limit_text,
+        lost_holder, lost_worker_text, more_lanes_text, more_limits_text, newer_text,
+        next_run_text, next_start, nothing_ready_text, origin_text, prerequisite_text,
+        prerequisites_text, ready_tasks, run_text, time_text, waiting_lane_text, width_set_text,
+        width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -174,6 +176,18 @@ pub enum Obstacle {
     },
     /// A limit lets no task start now, or is paused, or tasks of the queue wait for it.
     Limit(LimitDetails),
+    /// A rate lets a task start now, but not one that counts as many starts as this one, or as the
+    /// first ready task of the queue.
+    Costly {
+        /// Whose rate it is.
+        gate: Gate,
+        /// As how many starts the task counts.
+        cost: u32,
+        /// How many may start now.
+        tokens: u64,
+        /// The rate lets it start at this time at the latest, if no other task starts before.
+        by: DateTime<Utc>,
+    },
     /// Newer programs use the queue, and no worker of this release claims from it.
     NewerQueue {
         /// The version that the queue requires.
@@ -308,11 +322,10 @@ impl fmt::Display for Obstacle {
                 holders_text(holders, f)
             }
             Self::DeadHolder { holder } => dead_holder_text(holder, f),
-            Self::LostHolder { holder, worker, since } => {
-                lost_worker_text(worker, &format!("task {holder} of the lane"), *since, f)
-            }
+            Self::LostHolder { holder, worker, since } => lost_holder(worker, holder, *since, f),
             Self::Run { others, leader, due } => run_text(*others, leader.as_ref(), *due, f),
             Self::Limit(gate) => limit_text(gate, f),
+            Self::Costly { gate, cost, tokens, by } => costly_text(gate, (*cost, *tokens), *by, f),
             Self::NewerQueue { needs } => newer_text(*needs, f),
             Self::NoWorker => f.write_str("no worker serves the queue"),
             Self::UnknownTask { task } => write!(f, "no worker of the queue knows task {task}"),

@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
     after::Prerequisite,
+    gate::Gate,
     id::{TaskId, WorkerId},
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
@@ -254,6 +255,18 @@ pub(crate) fn limit_text(gate: &LimitDetails, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str(&tasks(gate.waiting, "waits", "wait"))
 }
 
+/// Prints that a task counts as more starts than a rate has left.
+pub(crate) fn costly_text(
+    gate: &Gate,
+    (cost, tokens): (u32, u64),
+    by: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let starts = if tokens == 1 { "1 start is".into() } else { format!("{tokens} starts are") };
+    write!(f, "{gate}: the task counts as {cost} starts, and {starts} left now; it may start by ")?;
+    f.write_str(&time_text(by))
+}
+
 /// Returns when a rate next lets a task start, if none may start now.
 pub(crate) fn next_start(gate: &LimitDetails) -> Option<DateTime<Utc>> {
     gate.next.filter(|_| gate.shut.is_none() && gate.tokens == Some(0))
@@ -326,6 +339,16 @@ pub(crate) fn busy_text(
         (_, 1) => f.write_str(", 1 of them of another queue"),
         _ => write!(f, ", {elsewhere} of them of other queues"),
     }
+}
+
+/// Prints that the worker of a task that has a lane has lost its lease.
+pub(crate) fn lost_holder(
+    worker: &WorkerId,
+    holder: &TaskId,
+    since: DateTime<Utc>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    lost_worker_text(worker, &format!("task {holder} of the lane"), since, f)
 }
 
 /// Prints that the worker of a task has lost its lease.

@@ -161,7 +161,8 @@ on_both! {
         let lease = Lease { id: first.id().clone(), worker, token: claimed.token };
         let error = r#"{"reason":"failed"}"#.to_owned();
         let failed = Failure { lease, outcome: FailureOutcome::Dead, shut: None, error };
-        broker.report(broker.fail_call(queue, &WorkerId::from_stored("w"), &[failed])).await.unwrap();
+        let call = broker.fail_call(queue, &WorkerId::from_stored("w"), &[failed]);
+        broker.report(call).await.unwrap();
         let names_it = Obstacle::DeadHolder { holder: first.id().clone() };
         let why = bench.client.inspector().explain(second.id()).await.unwrap();
         assert!(why.obstacles.contains(&names_it), "{why}");
@@ -178,6 +179,26 @@ on_both! {
         let behind = Obstacle::Behind { ahead: 0, or_more: true };
         assert_eq!(why.obstacles, [Obstacle::NoWorker, behind]);
         assert!(why.to_string().ends_with("2. other ready tasks may be before it"), "{why}");
+    }
+
+    async fn a_task_that_counts_as_more_starts_than_are_left_says_so(bench: Bench) {
+        let gate = bench.client.gate("default", Gate::Queue);
+        gate.set(Limit::new().rate(Rate::per_hour(10)).burst(10)).await.unwrap();
+        submit(&bench, double().cost(8)).await;
+        let second = submit(&bench, double().cost(8)).await;
+        let (broker, queue) = (bench.client.broker(), second.id().queue());
+        let worker = WorkerId::from_stored("w");
+        broker.register(queue, &worker, SOON, "{}").await.unwrap();
+        assert_eq!(broker.claim(queue, &worker, 1, 9).await.unwrap().grants.len(), 1);
+        let is_costly = |one: &Obstacle| {
+            matches!(one, Obstacle::Costly { gate: Gate::Queue, cost: 8, tokens: 2, .. })
+        };
+        let why = bench.client.inspector().explain(second.id()).await.unwrap();
+        assert!(why.obstacles.iter().any(is_costly), "{why}");
+        let why = of_queue(&bench).await;
+        assert!(why.obstacles.iter().any(is_costly), "{why}");
+        let text = "queue: the task counts as 8 starts, and 2 starts are left now; it may start by";
+        assert!(why.to_string().contains(text), "{why}");
     }
 
     async fn the_limit_of_a_queue_counts_its_ready_tasks_and_has_a_time(bench: Bench) {
