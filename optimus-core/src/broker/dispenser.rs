@@ -9,6 +9,9 @@ use crate::{
     platform::instant,
 };
 
+/// No dispenser has so many items. Redis takes no much larger number for a place.
+const ITEMS_MAX: usize = 1 << 31;
+
 /// How long assignees and items are held.
 #[derive(Debug, Clone, Copy)]
 pub struct HoldTimes {
@@ -278,7 +281,8 @@ impl Broker {
         (what, skip, limit): (&str, usize, usize),
     ) -> Result<Option<Reply>, BrokerError> {
         let call = self.call(&scripts::DISPENSER_PEEK, slot, "").arg(times.hold.as_millis());
-        let mut reply = self.run_surely(call.arg(what).arg(skip).arg(limit)).await?;
+        let call = call.arg(what).arg(skip.min(ITEMS_MAX)).arg(limit);
+        let mut reply = self.run_surely(call).await?;
         Ok(if reply.flag()? { None } else { Some(reply) })
     }
 

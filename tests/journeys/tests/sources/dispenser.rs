@@ -182,6 +182,7 @@ async fn calls_that_cannot_be_right_are_refused_before_anything_is_done() {
     is(desk.assign("", 1).await.unwrap_err(), "0 bytes; use 1 to 128");
     is(desk.check(&long).await.unwrap_err(), "257 bytes");
     is(desk.assign("ann", 501).await.unwrap_err(), "hold 501 items; use 0 to 500");
+    assert!(desk.open_items(usize::MAX, 9).await.unwrap().is_empty(), "nothing is there");
     is(desk.open_items(0, 0).await.unwrap_err(), "a page can't have 0 rows; use 1 to 500");
     is(desk.clone().once_by("", "k").assign("ann", 1).await.unwrap_err(), "has 0 bytes");
     is(desk.done("ann", [&long]).await.unwrap_err(), "257 bytes");
