@@ -31,6 +31,7 @@ mod reference;
 mod session;
 mod tally;
 mod top;
+mod unknown;
 
 use std::process::ExitCode;
 

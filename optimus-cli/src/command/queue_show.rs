@@ -4,7 +4,7 @@ use std::slice;
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
-use optimus_core::{Gate, Obstacle, QueueName, Shut, Totals};
+use optimus_core::{Explanation, Gate, Obstacle, PAGE_MAX, QueueName, Shut, TaskState, Totals};
 use serde_json::json;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     output::text,
     pause::Pause,
     session::Session,
+    unknown::Unknown,
 };
 
 /// Prints a queue with what keeps its tasks waiting.
@@ -27,20 +28,15 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         gate.get(),
     )?;
     session.known_if_empty(&workers, slice::from_ref(queue)).await?;
+    let delayed = if counts.delayed > 0 && !workers.is_empty() {
+        inspector.list(queue, TaskState::Delayed, None, PAGE_MAX).await?.rows
+    } else {
+        Vec::new()
+    };
+    let unknown = Unknown::of(&workers, delayed.iter());
     let slots: usize = workers.iter().map(|worker| worker.description.concurrency).sum();
     let shut = limit.and_then(|limit| limit.shut);
-    let served = match workers.len() as u64 {
-        0 => "no worker".to_owned(),
-        count => {
-            let slots = text::count(slots as u64, "slot");
-            let usable = waits.obstacles.iter().find_map(|obstacle| match obstacle {
-                Obstacle::FewerSlots { slots, .. } => Some(*slots),
-                _ => None,
-            });
-            let only = usable.map_or_else(String::new, |usable| format!("{usable} of "));
-            format!("{} with {only}{slots}", text::count(count, "worker"))
-        }
-    };
+    let served = served_by(workers.len(), slots, &waits);
     let object = json!({
         "queue": queue,
         "ready": counts.ready,
@@ -59,6 +55,7 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         "slots": slots,
         "paused": counts.paused,
         "pause": shut.as_ref().map(Pause::of),
+        "unknown": unknown,
         "waits_for": waits.obstacles.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     let number = |count: u64| Some(text::number(count));
@@ -80,9 +77,24 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         ("removed", Some(format!("{} without success", text::number(counts.purged)))),
         ("so far", Some(so_far(totals))),
         ("waits for", Some(waits.to_string())),
+        ("no worker for", unknown.map(|unknown| unknown.to_string())),
     ];
     session.out.fields(&object, &fields)?;
     Ok(Exit::Done)
+}
+
+/// Says how many workers there are, and how many tasks they may run at once.
+fn served_by(workers: usize, slots: usize, waits: &Explanation) -> String {
+    if workers == 0 {
+        return "no worker".to_owned();
+    }
+    let usable = waits.obstacles.iter().find_map(|obstacle| match obstacle {
+        Obstacle::FewerSlots { slots, .. } => Some(*slots),
+        _ => None,
+    });
+    let only = usable.map_or_else(String::new, |usable| format!("{usable} of "));
+    let workers = text::count(workers as u64, "worker");
+    format!("{workers} with {only}{}", text::count(slots as u64, "slot"))
 }
 
 /// Says who has paused the queue, and since when. The name of the field says that it is paused.

@@ -1,9 +1,6 @@
 //! Checks each queue: whether somebody serves it, and whether its tasks move.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
@@ -13,10 +10,7 @@ use optimus_core::{
 };
 
 use super::{Finding, Level, schedules, waits::Waits};
-use crate::{advice::advice, failure::Failure, output::text, session::Session};
-
-/// How many names are printed in a line.
-const NAMES_MAX: usize = 5;
+use crate::{advice::advice, failure::Failure, output::text, session::Session, unknown::Unknown};
 
 /// What is read of a queue.
 struct Look {
@@ -122,27 +116,13 @@ impl Look {
 
     /// Names the tasks that no worker of the queue has, of the first ready and delayed ones.
     fn unknown(&self) -> Option<Finding> {
-        let known: BTreeSet<&str> = self
-            .workers
-            .iter()
-            .flat_map(|worker| &worker.description.tasks)
-            .map(String::as_str)
-            .collect();
-        let given_back = self.delayed.iter().filter(|row| row.misfits > 0);
-        let names = self.first.iter().chain(given_back).filter_map(|row| row.task.as_deref());
-        let mut strange: BTreeMap<&str, u64> = BTreeMap::new();
-        for name in names.filter(|name| !known.contains(name)) {
-            *strange.entry(name).or_default() += 1;
-        }
-        let seen = |(name, count): (&&str, &u64)| format!("{name} ({} seen)", text::number(*count));
-        let seen: Vec<String> = strange.iter().take(NAMES_MAX).map(seen).collect();
-        (!seen.is_empty()).then(|| {
+        let rows = self.first.iter().chain(&self.delayed);
+        Unknown::of(&self.workers, rows).map(|unknown| {
             let text = format!(
                 "queue {}: no worker knows {}: is a deploy under way, or a name changed? Start a \
                  worker that has the task, or each such task is dead after an hour, the usual \
                  `misfit_grace`, and `optimus task retry` runs it again",
-                self.queue,
-                seen.join(", ")
+                self.queue, unknown
             );
             Finding::warning("unknown", text)
         })

@@ -249,5 +249,9 @@ async fn a_task_that_each_worker_gives_back_because_it_does_not_know_it_is_a_war
     eventually("both are given back", SOON, are_back).await;
     let found = warned(&stage, "5m", &["unknown"]).remove(0);
     assert!(found.starts_with("queue mail: no worker knows refund (2 seen): is a"), "{found}");
+    let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
+    assert!(shown.contains("refund (2 seen)") && !shown.contains("not_tried_yet"), "{shown}");
+    let shown = stage.optimus(&["queue", "show", "mail", "--json"]).ended(0).json().remove(0);
+    assert_eq!(shown["unknown"], serde_json::json!({ "refund": 2 }), "{shown}");
     running.abort();
 }
