@@ -9,7 +9,7 @@ use crate::{
     broker::{Broker, BrokerError, HeldBack, LanePlace, LostTask, NextRun, ReadyPlace, RunWait},
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
-    explain_limits::{gates_of, shut_gates, too_costly},
+    explain_limits::{gates_of, of_gates, read_gates},
     explain_workers::{LiveWorker, knows, of_workers},
     explanation::Explanation,
     gate::Gate,
@@ -83,7 +83,7 @@ impl Inspector {
             broker.now_ms(),
             place_in_lane(broker, id, key),
             run_of(broker, id, record.as_ref(), found.tries),
-            shut_gates(broker, queue, gates_of(record.as_ref(), key)),
+            read_gates(broker, queue, gates_of(record.as_ref(), key)),
             self.live_workers(queue),
             place_in_queue(broker, id, found.state),
             self.member_place(record.as_ref()),
@@ -110,8 +110,8 @@ impl Inspector {
         if let Some(RunWait { others, leader, due_ms }) = run {
             obstacles.push(Obstacle::Run { others, leader, due: instant(due_ms) });
         }
-        obstacles.extend(limits.into_iter().map(Obstacle::Limit));
-        obstacles.extend(too_costly(broker, queue, record.as_ref(), now_ms).await?);
+        let cost = record.as_ref().map_or(1, |record| record.cost);
+        obstacles.extend(of_gates(limits, cost, now_ms));
         let task = record.as_ref().map(|record| &*record.task);
         obstacles.extend(of_workers(&workers, task));
         obstacles.extend(before);
@@ -188,14 +188,16 @@ impl Inspector {
         let (load, now_ms, whole, (lanes, lane_count), held_back, run) = try_join!(
             broker.queue_load(queue),
             broker.now_ms(),
-            shut_gates(broker, queue, vec![(Gate::Queue, None)]),
+            read_gates(broker, queue, vec![(Gate::Queue, None)]),
             broker.fullest_lanes(queue, SHOWN_MAX),
             broker.held_back(queue, SHOWN_MAX),
             broker.next_run(queue),
         )?;
         let records = load.first.into_iter().filter_map(|record| TaskRecord::decode(record).ok());
         let records: Vec<TaskRecord> = records.collect();
-        let mut obstacles: Vec<Obstacle> = whole.into_iter().map(Obstacle::Limit).collect();
+        // A claim passes no ready task that the limit of the queue keeps.
+        let cost = records.first().map_or(1, |record| record.cost);
+        let mut obstacles = of_gates(whole, cost, now_ms);
         if !load.is_used && obstacles.is_empty() {
             return Ok(None);
         }
@@ -240,8 +242,6 @@ impl Inspector {
             let at = load.next_due_ms.map(instant);
             obstacles.extend(at.map(|at| Obstacle::NextDue { at }));
         }
-        // A claim passes no ready task that the limit of the queue keeps.
-        obstacles.extend(too_costly(broker, queue, records.first(), now_ms).await?);
         Ok(Some((obstacles, records.into_iter().map(|record| record.task).collect())))
     }
 

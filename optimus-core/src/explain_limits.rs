@@ -31,15 +31,24 @@ pub(crate) fn gates_of(
     gates.into_iter().map(with_limit).collect()
 }
 
-/// The gates that let no task start now.
-pub(crate) async fn shut_gates(
+/// Reads these gates.
+pub(crate) async fn read_gates(
     broker: &Broker,
     queue: &QueueName,
     gates: Vec<(Gate, Option<Limit>)>,
 ) -> Result<Vec<LimitDetails>, BrokerError> {
     let reads = gates.iter().map(|(gate, limit)| broker.limit_known(queue, gate, *limit));
-    let found = try_join_all(reads).await?.into_iter().flatten();
-    Ok(found.filter(is_shut).collect())
+    Ok(try_join_all(reads).await?.into_iter().flatten().collect())
+}
+
+/// Those of these gates that let no task start now, or not one that counts as so many starts.
+pub(crate) fn of_gates(gates: Vec<LimitDetails>, cost: u32, now_ms: u64) -> Vec<Obstacle> {
+    let of_gate = |gate: LimitDetails| {
+        let costly = of_cost(&gate, cost, now_ms);
+        let shut = is_shut(&gate).then_some(Obstacle::Limit(gate));
+        shut.into_iter().chain(costly)
+    };
+    gates.into_iter().flat_map(of_gate).collect()
 }
 
 fn is_shut(gate: &LimitDetails) -> bool {
@@ -50,27 +59,13 @@ fn is_shut(gate: &LimitDetails) -> bool {
         || gate.waiting > 0
 }
 
-/// The limits whose rate lets a task start, but not one that counts as much as this one.
-pub(crate) async fn too_costly(
-    broker: &Broker,
-    queue: &QueueName,
-    record: Option<&TaskRecord>,
-    now_ms: u64,
-) -> Result<Vec<Obstacle>, BrokerError> {
-    let Some(record) = record.filter(|record| record.cost > 1) else { return Ok(Vec::new()) };
-    let lane = record.lane.as_ref().map(|lane| &*lane.key);
-    let gates = gates_of(Some(record), lane);
-    let reads = gates.iter().map(|(gate, limit)| broker.limit_known(queue, gate, *limit));
-    let found = try_join_all(reads).await?.into_iter().flatten();
-    Ok(found.filter_map(|limit| of_cost(limit, record.cost, now_ms)).collect())
-}
-
-fn of_cost(limit: LimitDetails, cost: u32, now_ms: u64) -> Option<Obstacle> {
+/// A rate that lets a task start, but not one that counts as so many starts.
+fn of_cost(limit: &LimitDetails, cost: u32, now_ms: u64) -> Option<Obstacle> {
     let (rate, tokens) = (limit.limit.rate_limit()?, limit.tokens.filter(|tokens| *tokens > 0)?);
     // A claim counts it as the burst at most.
     let cost = cost.min(limit.limit.burst_limit());
     let missing = u64::from(cost).checked_sub(tokens).filter(|missing| *missing > 0)?;
     let wait_ms = rate.interval_us().saturating_mul(missing).div_ceil(1_000);
     let by = instant(now_ms.saturating_add(wait_ms));
-    Some(Obstacle::Costly { gate: limit.gate, cost, tokens, by })
+    Some(Obstacle::Costly { gate: limit.gate.clone(), cost, tokens, by })
 }
