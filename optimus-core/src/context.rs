@@ -30,6 +30,7 @@ use crate::{
     id::{QueueName, TaskId},
     layers::Layers,
     log_desk::LogSeat,
+    panic_place::PanicPlace,
     said::Said,
     tick::Tick,
 };
@@ -297,6 +298,7 @@ impl Context {
         let work = move || {
             let _runtime = entered.enter();
             let returned = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
+            let returned = returned.map_err(|panic| (PanicPlace::take(&*panic), panic));
             // If the future was dropped, the value is dropped here, and its drop may panic.
             let dropped = AssertUnwindSafe(|| drop(answer.send(returned)));
             catch_unwind(dropped).unwrap_or_else(mem::forget);
@@ -309,7 +311,10 @@ impl Context {
             }
         }
         match answered.await {
-            Ok(returned) => returned.unwrap_or_else(|panic| resume_unwind(panic)),
+            Ok(returned) => returned.unwrap_or_else(|(place, panic)| {
+                PanicPlace::pass(place);
+                resume_unwind(panic)
+            }),
             // The runtime is shutting down and never started the work.
             Err(_) => pending().await,
         }

@@ -96,6 +96,7 @@ mod pace;
 mod page;
 mod page_cursor;
 mod page_order;
+mod panic_place;
 mod parameter;
 mod part;
 mod plain_header;
@@ -274,6 +275,7 @@ pub use self::{
     log_desk::{AttemptLog, LogDesk, LogSeat},
     pace::{PACED, Pace},
     page::{PageFacts, Stamp},
+    panic_place::{PanicPlace, panic_sentence, with_place},
     parameter::{Given, give, given, none_given, take},
     process_page::RUNNING_SHOWN,
     roster::{Changes, Granted, Heard, HeldPosts, POSTS_MAX, Post, RosterName, Stay},

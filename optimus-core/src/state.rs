@@ -189,8 +189,8 @@ impl fmt::Display for Reason {
 pub struct AttemptError {
     /// Why the attempt did not succeed.
     pub reason: Reason,
-    /// The error and its sources, each on a line of its own, the panic's text, or which worker was
-    /// lost; at most 8 KiB.
+    /// The error and its sources, each on a line of its own, the panic's place and text
+    /// (`at src/jobs.rs:12:5: text`), or which worker was lost; at most 8 KiB.
     pub message: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,

@@ -3,7 +3,7 @@
 use std::{mem, panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 use futures_util::FutureExt;
-use optimus_core::{Client, Durability, log_event, panic_text};
+use optimus_core::{Client, Durability, log_event, panic_sentence};
 use sqlx::Pool;
 use tokio::{
     task::JoinHandle,
@@ -255,7 +255,7 @@ async fn turn<DB: OutboxDb>(turner: &mut Turner<DB>) -> Result<Turn, Error> {
     let outcome = AssertUnwindSafe(turner.turn()).catch_unwind().await;
     outcome.unwrap_or_else(|panic| {
         turner.forget();
-        let text = format!("a turn of the relay panicked: {}", panic_text(&*panic));
+        let text = format!("a turn of the relay {}", panic_sentence(&*panic));
         // Its drop may panic, too.
         mem::forget(panic);
         Err(optimus_core::Error::rejected(text).into())

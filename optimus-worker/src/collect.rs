@@ -14,8 +14,9 @@ use optimus_core::{
 
 use crate::{
     attempts::{Attempt, Stop},
-    decide_outcome::{self, HandlerEnd, Report},
+    decide_outcome::{self, Report},
     executor,
+    handler_end::HandlerEnd,
     outcome_log::Outcome,
     prepare::{self, Claim, Payload},
     run_outcome,

@@ -2,7 +2,6 @@
 //! not call Redis.
 
 use std::{
-    any::Any,
     error::Error,
     fmt::{self, Write},
     time::Duration,
@@ -10,13 +9,15 @@ use std::{
 
 use optimus_core::{
     AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Fingerprint, Interrupted,
-    Lane, Lease, Member, OnLost, QueueName, Ran, Reason, RunError, RunOutput, ShutScope,
+    Lane, Lease, Member, OnLost, PanicPlace, QueueName, Ran, Reason, RunError, ShutScope,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
+    with_place,
 };
 
 use crate::{
     attempts::{Attempt, Stop},
     each_call,
+    handler_end::HandlerEnd,
     outcome_log::one_line,
     run_outcome,
     success::success,
@@ -78,19 +79,6 @@ impl Facts {
             && bytes > BLOB_BYTES_MIN;
         if is_fetched { keep.max(FETCHED_WITHIN) } else { keep }
     }
-}
-
-/// How the handler ended.
-#[derive(Debug)]
-pub(crate) enum HandlerEnd {
-    /// The handler returned.
-    Returned(RunOutput),
-    /// The handler panicked.
-    Panicked(Box<dyn Any + Send>),
-    /// The deadline of the handler passed.
-    TimedOut,
-    /// The handler was asked to stop, did not stop, and was dropped.
-    Abandoned,
 }
 
 /// A report that waits to be sent.
@@ -163,8 +151,8 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         {
             Some(interrupted(attempt))
         }
-        (HandlerEnd::Panicked(panic), _) => {
-            failure(Reason::Panicked, &Interrupted::Panicked(panic_text(&**panic)))
+        (HandlerEnd::Panicked(panic, place), _) => {
+            Some(panicked(attempt, panic_text(&**panic), place.as_ref(), random))
         }
         (HandlerEnd::Returned(Err(problem)), _) => {
             return Some(of_error(attempt, problem, random));
@@ -200,6 +188,14 @@ pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
         built_in => built_in,
     };
     Some(failure(attempt, backoff, Reason::TimedOut, &timed_out(attempt), random))
+}
+
+/// Returns the report of a panic. The back-off gets its text alone.
+fn panicked(attempt: &Attempt, text: String, place: Option<&PanicPlace>, random: f64) -> Report {
+    let message = with_place(place, &text);
+    let problem = Interrupted::Panicked(text);
+    let outcome = after_failure(attempt, attempt.facts.backoff, &problem, random);
+    fail(attempt, outcome, error(attempt, Reason::Panicked, &message))
 }
 
 fn timed_out(attempt: &Attempt) -> Interrupted {
@@ -294,8 +290,7 @@ fn short(message: &str) -> String {
     line.chars().take(WHY_CHARS_MAX).collect()
 }
 
-/// Returns the report of a failure. If retries are left, the task is retried after the wait of its
-/// back-off.
+/// Returns the report of a failure.
 fn failure(
     attempt: &Attempt,
     backoff: Backoff,
@@ -303,7 +298,19 @@ fn failure(
     problem: &(dyn Error + 'static),
     random: f64,
 ) -> Report {
-    let outcome = if retries_left(attempt) {
+    let outcome = after_failure(attempt, backoff, problem, random);
+    fail(attempt, outcome, error(attempt, reason, &text(problem)))
+}
+
+/// Returns what follows a failure. If retries are left, the task is retried after the wait of its
+/// back-off.
+fn after_failure(
+    attempt: &Attempt,
+    backoff: Backoff,
+    problem: &(dyn Error + 'static),
+    random: f64,
+) -> FailureOutcome {
+    if retries_left(attempt) {
         let n = attempt.facts.failures + 1;
         let wait = guarded(|| backoff.wait(n, problem, random)).unwrap_or_else(|panic| {
             let text = "the back-off function panicked; the default back-off is used";
@@ -313,8 +320,7 @@ fn failure(
         FailureOutcome::Retry(wait)
     } else {
         FailureOutcome::Dead
-    };
-    fail(attempt, outcome, error(attempt, reason, &text(problem)))
+    }
 }
 
 /// Returns the report of an attempt that was asked to stop and did not succeed.

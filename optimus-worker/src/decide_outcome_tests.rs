@@ -58,7 +58,7 @@ fn give(attempt: &Attempt, mut ended: HandlerEnd) -> Give {
 #[test]
 fn failures_panics_and_timeouts_are_retried_while_retries_are_left() {
     for make in
-        [|| error("boom"), || HandlerEnd::Panicked(Box::new("boom")), || HandlerEnd::TimedOut]
+        [|| error("boom"), || HandlerEnd::Panicked(Box::new("boom"), None), || HandlerEnd::TimedOut]
     {
         assert_eq!(outcome(&attempt(0), make()), FailureOutcome::Retry(MINUTE));
         assert_eq!(outcome(&attempt(1), make()), FailureOutcome::Retry(MINUTE));
@@ -154,7 +154,7 @@ fn a_task_that_was_asked_to_stop_is_cancelled_however_its_handler_fails() {
     for failures in [0, 2] {
         for ended in [
             error("boom"),
-            HandlerEnd::Panicked(Box::new("boom")),
+            HandlerEnd::Panicked(Box::new("boom"), None),
             HandlerEnd::TimedOut,
             HandlerEnd::Abandoned,
         ] {
@@ -221,7 +221,7 @@ fn a_back_off_function_receives_panics_and_timeouts_as_a_type_that_it_can_name()
     };
     let mut attempt = attempt(0);
     attempt.facts.backoff = Backoff::Custom(by_reason);
-    let panicked = HandlerEnd::Panicked(Box::new("boom"));
+    let panicked = HandlerEnd::Panicked(Box::new("boom"), None);
     assert_eq!(outcome(&attempt, panicked), FailureOutcome::Retry(MINUTE));
     assert_eq!(outcome(&attempt, HandlerEnd::TimedOut), FailureOutcome::Retry(2 * MINUTE));
     assert_eq!(outcome(&attempt, error("boom")), FailureOutcome::Retry(3 * MINUTE));

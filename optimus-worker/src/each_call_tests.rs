@@ -6,7 +6,7 @@ use optimus_core::{AttemptError, Fatal, Ran, Retry, RunError, Snooze, broker::Gi
 
 use super::*;
 use crate::{
-    decide_outcome::HandlerEnd,
+    handler_end::HandlerEnd,
     run_outcome::{of_calls, run_tests::run_of},
 };
 

@@ -19,7 +19,8 @@ use crate::{
     answered_reports::{Answer, Answered},
     attempts::{Attempt, Stop},
     collect,
-    decide_outcome::{self, Decision, HandlerEnd, Report},
+    decide_outcome::{self, Decision, Report},
+    handler_end::HandlerEnd,
     layer_ended,
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
@@ -275,7 +276,7 @@ async fn handle(
     let handler = shared.client.within(attempt.ctx.within(handler));
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => HandlerEnd::Returned(output),
-        Err(panic) => HandlerEnd::Panicked(panic),
+        Err(panic) => HandlerEnd::panicked(panic),
     }
 }
 
@@ -288,7 +289,7 @@ pub(crate) fn begin<T>(
     let code = AssertUnwindSafe(|| shared.client.enter(|| attempt.ctx.enter(code)));
     match catch_unwind(code) {
         Ok(begun) => begun.map_err(|problem| HandlerEnd::Returned(Err(problem))),
-        Err(panic) => Err(HandlerEnd::Panicked(panic)),
+        Err(panic) => Err(HandlerEnd::panicked(panic)),
     }
 }
 

@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use optimus_core::{
     AttemptError, End, Outcome,
     broker::{FailureOutcome, Give},
-    log_event, platform,
+    log_event, panic_sentence, platform,
 };
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
@@ -24,7 +24,7 @@ use crate::{
     decide_outcome::{Decision, Report},
     outcome_log::millis,
     shared::Shared,
-    user_code::{discard, panic_text},
+    user_code::discard,
 };
 
 /// How long a layer may run. The slot is busy until then.
@@ -107,7 +107,7 @@ async fn call_all(shared: &Shared, attempt: &Attempt, end: &End) {
         match answer {
             Ok(Ok(())) => {}
             Ok(Err(panic)) => {
-                let text = panic_text(&*panic);
+                let text = panic_sentence(&*panic);
                 discard(panic);
                 log_event!(shared.log, ERROR, %id, text, "a layer panicked in `ended`");
             }

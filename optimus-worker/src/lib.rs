@@ -37,6 +37,7 @@ mod each_call;
 mod environment;
 mod executor;
 mod fallback_reporter;
+mod handler_end;
 #[cfg(feature = "metrics")]
 mod health;
 mod heartbeat;

@@ -3,14 +3,10 @@
 use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use optimus_core::platform;
+use optimus_core::{panic_sentence, platform};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    role_wakeups::Wakeup,
-    shutdown_state::Shutdown,
-    user_code::{discard, panic_text},
-};
+use crate::{role_wakeups::Wakeup, shutdown_state::Shutdown, user_code::discard};
 
 /// A part of the worker that acts in turns. Each turn returns how long the role can rest.
 pub(crate) trait Role {
@@ -48,7 +44,7 @@ pub(crate) async fn run(mut role: impl Role, wake: &Wakeup, stop: &CancellationT
 /// kept.
 pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Future<Output = ()>) {
     if let Err(panic) = AssertUnwindSafe(running).catch_unwind().await {
-        shutdown.fail(format!("the {name} panicked: {}", panic_text(&*panic)));
+        shutdown.fail(format!("the {name} {}", panic_sentence(&*panic)));
         discard(panic);
     }
 }
@@ -68,7 +64,9 @@ mod tests {
         supervise("reaper", &shared.shutdown, async { panic!("boom") }).await;
         shared.shutdown.quieted().await;
         running.end().await;
-        assert_eq!(shared.shutdown.failure(), Some("the reaper panicked: boom"));
+        let why = shared.shutdown.failure().unwrap();
+        assert!(why.starts_with("the reaper panicked at optimus-worker/src/role.rs:"), "{why}");
+        assert!(why.ends_with(": boom"), "{why}");
         assert_eq!(workers().await, 0);
     }
 }

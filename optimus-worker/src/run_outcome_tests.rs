@@ -9,7 +9,8 @@ use optimus_core::{
 
 use super::*;
 use crate::{
-    decide_outcome::{Facts, HandlerEnd, decide},
+    decide_outcome::{Facts, decide},
+    handler_end::HandlerEnd,
     run_part::Part,
     test_worker::first_facts,
 };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use optimus_core::{Error, log_event};
+use optimus_core::{Error, PanicPlace, log_event};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -35,6 +35,7 @@ struct Claiming {
 impl Running {
     /// Starts the roles of a worker that is registered.
     pub(crate) fn start(shared: Arc<Shared>, process: Option<Process>) -> Result<Self, Error> {
+        PanicPlace::keep();
         #[cfg(feature = "metrics")]
         let server = shared.metrics.serve(&shared)?;
         let claimer = CancellationToken::new();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use optimus_core::{Error, OwnClient, RunningService, Service, ServiceHost, panic_text};
+use optimus_core::{Error, OwnClient, RunningService, Service, ServiceHost, panic_sentence};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -60,8 +60,7 @@ impl Services {
             let open = Open(shared.clone());
             let task = shared.runtime.spawn(async move {
                 if let Err(panic) = AssertUnwindSafe(service).catch_unwind().await {
-                    let text = panic_text(&*panic);
-                    open.0.shutdown.fail(format!("{name} panicked: {text}"));
+                    open.0.shutdown.fail(format!("{name} {}", panic_sentence(&*panic)));
                 }
                 drop(open);
             });

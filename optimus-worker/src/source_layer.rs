@@ -14,7 +14,7 @@ use std::{
 use futures_util::FutureExt;
 use optimus_core::{
     BoxError, Cancel, Context, Control, Done, End, Fatal, Layer, NOTE_WITHIN, Next, Outcome,
-    RowFacts, SOURCE_HEADER, Standing, log::Log, log_event,
+    RowFacts, SOURCE_HEADER, Standing, log::Log, log_event, panic_sentence,
 };
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ use crate::{
     decide_outcome,
     source_desk::{Attempted, SourceDesk},
     source_registry::Sources,
-    user_code::{discard, guarded, panic_text},
+    user_code::{discard, guarded},
 };
 
 /// The part of the time to store a failure that is left to report it.
@@ -243,7 +243,7 @@ async fn within<T>(
     match answer {
         Ok(Ok(returned)) => returned.map_err(Failed::Error),
         Ok(Err(panic)) => {
-            let text = format!("it panicked: {}", panic_text(&*panic));
+            let text = format!("it {}", panic_sentence(&*panic));
             discard(panic);
             Err(Failed::Panic(text))
         }

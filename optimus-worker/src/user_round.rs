@@ -10,13 +10,13 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use optimus_core::BoxError;
+use optimus_core::{BoxError, panic_sentence};
 use tokio::time::sleep;
 
 use crate::{
     post_run::{Phase, State},
     shared::Shared,
-    user_code::{discard, guarded, panic_text},
+    user_code::{discard, guarded},
 };
 
 /// How a call of a user's function has ended.
@@ -73,7 +73,7 @@ fn failed<T>(problem: BoxError) -> RoundEnd<T> {
 }
 
 fn panicked<T>(panic: Box<dyn Any + Send>) -> RoundEnd<T> {
-    let text = format!("the function panicked: {}", panic_text(&*panic));
+    let text = format!("the function {}", panic_sentence(&*panic));
     discard(panic);
     RoundEnd::Failed(text)
 }

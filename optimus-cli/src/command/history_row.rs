@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use optimus_core::{AttemptError, HistoryRow, Reason, TaskState};
+use optimus_core::{AttemptError, HistoryRow, TaskState};
 use serde::Serialize;
 
 use super::task_row::{self, tone};
@@ -46,12 +46,7 @@ impl HistoryRecordRow {
     /// Says why it died.
     fn note(&self) -> String {
         let Some(error) = &self.error else { return String::new() };
-        let reason = error.reason.as_str().replace('_', " ");
-        match error.message.lines().next() {
-            Some(first) if error.reason == Reason::Failed => first.to_owned(),
-            Some(first) => format!("{reason}: {first}"),
-            None => reason,
-        }
+        task_row::reason_and(error.reason, error.message.lines().next().unwrap_or_default())
     }
 }
 

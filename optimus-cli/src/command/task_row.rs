@@ -63,15 +63,20 @@ impl TaskRecordRow {
 
 /// Describes an error in a line.
 fn summary(error: &AttemptError) -> String {
-    let reason = error.reason.as_str().replace('_', " ");
-    let first = match error.message.split_once('\n') {
-        Some((first, _)) => format!("{first} …"),
-        None => error.message.clone(),
-    };
-    match error.reason {
-        _ if first.is_empty() => reason,
-        Reason::Failed => first,
-        _ => format!("{reason}: {first}"),
+    match error.message.split_once('\n') {
+        Some((first, _)) => reason_and(error.reason, &format!("{first} …")),
+        None => reason_and(error.reason, &error.message),
+    }
+}
+
+/// Returns a line of an error after its reason. Without a reason, it is a failure. The message of a
+/// panic begins with its place.
+pub(crate) fn reason_and(reason: Reason, line: &str) -> String {
+    match reason {
+        _ if line.is_empty() => reason.to_string(),
+        Reason::Failed => line.to_owned(),
+        Reason::Panicked if line.starts_with("at ") => format!("{reason} {line}"),
+        _ => format!("{reason}: {line}"),
     }
 }
 

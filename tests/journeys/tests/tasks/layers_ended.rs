@@ -52,7 +52,11 @@ fn text(end: &End) -> String {
         _ => "unknown",
     };
     match end.error() {
-        Some(error) => format!("{outcome}: {}: {}", error.reason, error.message),
+        Some(error) => {
+            // The place of a panic comes before its text.
+            let text = error.message.rsplit(": ").next().unwrap_or_default();
+            format!("{outcome}: {}: {text}", error.reason)
+        }
         None => outcome.to_owned(),
     }
 }
