@@ -10,7 +10,7 @@ use crate::{
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
     explain_limits::{gates_of, of_gates, read_gates},
-    explain_workers::{LiveWorker, knows, of_workers},
+    explain_workers::{LiveWorkers, of_workers},
     explanation::Explanation,
     gate::Gate,
     id::{QueueName, TaskId, WorkerId},
@@ -114,6 +114,7 @@ impl Inspector {
         obstacles.extend(of_gates(limits, cost, now_ms));
         let task = record.as_ref().map(|record| &*record.task);
         obstacles.extend(of_workers(&workers, task));
+        obstacles.extend(workers.others(&obstacles));
         obstacles.extend(before);
         Ok(Explanation::of(obstacles).at(member))
     }
@@ -155,6 +156,7 @@ impl Inspector {
         };
         obstacles.extend(of_workers(&workers, None));
         obstacles.extend(unknown(&workers, tasks));
+        obstacles.extend(workers.others(&obstacles));
         Ok(Explanation::of_queue(obstacles))
     }
 
@@ -169,11 +171,10 @@ impl Inspector {
         worker: &WorkerId,
     ) -> Result<Explanation, Error> {
         let queue = &QueueName::new(queue)?;
-        let (worker, found) = try_join!(self.live_worker(queue, worker), self.of_queue(queue))?;
-        let Some(worker) = worker else {
+        let (workers, found) = try_join!(self.live_worker(queue, worker), self.of_queue(queue))?;
+        if workers.is_empty() {
             return Ok(Explanation::of(vec![Obstacle::NotRegistered]));
-        };
-        let workers = [worker];
+        }
         let nothing = || (vec![Obstacle::NothingReady { blocked: 0 }], Vec::new());
         let (mut obstacles, tasks) = found.unwrap_or_else(nothing);
         obstacles.extend(of_workers(&workers, None));
@@ -265,8 +266,8 @@ impl Inspector {
 }
 
 /// Returns the first of these tasks that no worker knows, if there are workers.
-fn unknown(workers: &[LiveWorker], tasks: Vec<String>) -> Option<Obstacle> {
-    let is_unknown = |task: &String| !workers.is_empty() && !knows(workers, task);
+fn unknown(workers: &LiveWorkers, tasks: Vec<String>) -> Option<Obstacle> {
+    let is_unknown = |task: &String| !workers.is_empty() && !workers.knows(task);
     tasks.into_iter().find(is_unknown).map(|task| Obstacle::UnknownTask { task })
 }
 

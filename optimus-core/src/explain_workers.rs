@@ -37,24 +37,53 @@ pub(crate) struct LiveWorker {
     busy: Option<u64>,
 }
 
-impl Inspector {
-    /// Reads the workers that serve a queue.
-    pub(crate) async fn live_workers(
-        &self,
-        queue: &QueueName,
-    ) -> Result<Vec<LiveWorker>, BrokerError> {
-        let loads = self.broker.worker_loads(queue).await?;
-        self.live_of(queue, loads).await
+/// The workers that serve a queue.
+#[derive(Debug)]
+pub(crate) struct LiveWorkers {
+    read: Vec<LiveWorker>,
+    /// How many were not read.
+    others: u64,
+}
+
+impl LiveWorkers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read.is_empty()
     }
 
-    /// Reads one worker; `None` if it is not registered in the queue, or its lease is over.
+    /// Returns whether a worker knows the task of this name.
+    pub(crate) fn knows(&self, task: &str) -> bool {
+        self.read.iter().any(|worker| worker.knows(task))
+    }
+
+    /// Says that there are more workers than were read, after what is said of those.
+    pub(crate) fn others(&self, said: &[Obstacle]) -> Option<Obstacle> {
+        let is_of_workers = |obstacle: &Obstacle| {
+            matches!(
+                obstacle,
+                Obstacle::UnknownTask { .. } | Obstacle::FewerSlots { .. } | Obstacle::Busy { .. }
+            )
+        };
+        let count = self.others;
+        (count > 0 && said.iter().any(is_of_workers)).then_some(Obstacle::MoreWorkers { count })
+    }
+}
+
+impl Inspector {
+    /// Reads the workers that serve a queue.
+    pub(crate) async fn live_workers(&self, queue: &QueueName) -> Result<LiveWorkers, BrokerError> {
+        let (loads, others) = self.broker.worker_loads(queue).await?;
+        Ok(LiveWorkers { read: self.live_of(queue, loads).await?, others })
+    }
+
+    /// Reads one worker; none if it is not registered in the queue, or its lease is over.
     pub(crate) async fn live_worker(
         &self,
         queue: &QueueName,
         worker: &WorkerId,
-    ) -> Result<Option<LiveWorker>, BrokerError> {
+    ) -> Result<LiveWorkers, BrokerError> {
         let load = self.broker.worker_load(queue, worker).await?;
-        Ok(self.live_of(queue, load.into_iter().collect()).await?.pop())
+        let read = self.live_of(queue, load.into_iter().collect()).await?;
+        Ok(LiveWorkers { read, others: 0 })
     }
 
     async fn live_of(
@@ -145,18 +174,13 @@ impl LiveWorker {
     }
 }
 
-/// Returns whether a worker knows the task of this name.
-pub(crate) fn knows(workers: &[LiveWorker], task: &str) -> bool {
-    workers.iter().any(|worker| worker.knows(task))
-}
-
 /// What the workers mean for a task of this name, or for any task.
-pub(crate) fn of_workers(workers: &[LiveWorker], task: Option<&str>) -> Vec<Obstacle> {
+pub(crate) fn of_workers(workers: &LiveWorkers, task: Option<&str>) -> Vec<Obstacle> {
     if workers.is_empty() {
         return vec![Obstacle::NoWorker];
     }
     let fits = |worker: &&LiveWorker| task.is_none_or(|task| worker.knows(task));
-    let fitting: Vec<&LiveWorker> = workers.iter().filter(fits).collect();
+    let fitting: Vec<&LiveWorker> = workers.read.iter().filter(fits).collect();
     if let (true, Some(task)) = (fitting.is_empty(), task) {
         return vec![Obstacle::UnknownTask { task: task.to_owned() }];
     }

@@ -353,7 +353,7 @@ impl Inspector {
     /// Reads the limits that the workers of a queue declare.
     pub(crate) async fn declared_limits(&self, queue: &QueueName) -> Result<Vec<TaskLimit>, Error> {
         let mut declared: Vec<TaskLimit> = Vec::new();
-        for worker in self.broker.worker_loads(queue).await? {
+        for worker in self.broker.worker_loads(queue).await?.0 {
             let mut known: WorkerDescription =
                 serde_json::from_str(&worker.description).unwrap_or_default();
             declared.extend(known.limits.remove(queue.as_str()).unwrap_or_default());

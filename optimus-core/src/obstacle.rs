@@ -15,8 +15,8 @@ use crate::{
     obstacle_text::{
         REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, costly_text, cycle_text,
         dead_holder_text, ended_text, fewer_slots_text, holders_text, lane_text, limit_text,
-        lost_holder, lost_worker_text, more_lanes_text, more_limits_text, newer_text,
-        next_run_text, next_start, nothing_ready_text, origin_text, prerequisite_text,
+        lost_holder, lost_worker_text, more_lanes_text, more_limits_text, more_workers_text,
+        newer_text, next_run_text, next_start, nothing_ready_text, origin_text, prerequisite_text,
         prerequisites_text, ready_tasks, run_text, time_text, waiting_lane_text, width_set_text,
         width_text,
     },
@@ -221,6 +221,11 @@ pub enum Obstacle {
         /// How many tasks of other queues they run.
         elsewhere: u64,
     },
+    /// The queue has more workers than are read.
+    MoreWorkers {
+        /// How many were not read.
+        count: u64,
+    },
     /// Other ready tasks come first.
     Behind {
         /// How many.
@@ -333,6 +338,7 @@ impl fmt::Display for Obstacle {
                 fewer_slots_text(workers, (*count, *of), *slots, f)
             }
             Self::Busy { slots, working, elsewhere } => busy_text(*slots, *working, *elsewhere, f),
+            Self::MoreWorkers { count } => more_workers_text(*count, f),
             Self::Behind { ahead: 0, .. } => f.write_str("other ready tasks may be before it"),
             Self::Behind { ahead, or_more } => {
                 let least = if *or_more { "at least " } else { "" };

@@ -288,6 +288,12 @@ pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'
     write!(f, "`limits` of the inspector lists {them}")
 }
 
+/// Prints how many workers of a queue were not read.
+pub(crate) fn more_workers_text(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (workers, were) = if count == 1 { ("worker", "was") } else { ("workers", "were") };
+    write!(f, "{count} more {workers} of the queue {were} not read, so this may be wrong for them")
+}
+
 /// Prints which workers use fewer slots than they have.
 pub(crate) fn fewer_slots_text(
     workers: &[WorkerId],

@@ -70,7 +70,7 @@ pub(crate) enum Sort {
 pub(crate) async fn run(command: QueueCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         QueueCommand::List { sort } => list(session, sort).await,
-        QueueCommand::Show { queue } => queue_show::show(session, &queue).await,
+        QueueCommand::Show { queue } => Box::pin(queue_show::show(session, &queue)).await,
         QueueCommand::Pause { queue } => {
             let gate = session.client.gate(&queue, Gate::Queue);
             let pausing = gate.pause(&session.by, &session.reason);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU16};
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use super::{
     Broker, BrokerError,
@@ -21,9 +21,6 @@ const HOLDERS_MAX: &str = "4";
 
 /// At most this many workers without a lease are asked which tasks they hold.
 const LOST_MAX: &str = "16";
-
-/// At most this many workers are read.
-const WORKERS_MAX: usize = 100;
 
 /// The highest `needs` of a queue that the scripts of this release know: `script_version` has it.
 const NEEDS_KNOWN: u64 = 7;
@@ -59,19 +56,6 @@ pub struct LostTask {
     pub worker: WorkerId,
     /// The ms at which its lease was over.
     pub lease_until_ms: u64,
-}
-
-/// A worker's slots.
-#[derive(Debug)]
-pub struct WorkerLoad {
-    /// Its id.
-    pub id: WorkerId,
-    /// The ms at which its lease ends unless it is renewed.
-    pub lease_until_ms: u64,
-    /// The description that the worker registered, as JSON.
-    pub description: String,
-    /// How many tasks of the queue it holds.
-    pub working: u64,
 }
 
 /// What a queue has that is ready or waits.
@@ -221,53 +205,6 @@ impl Broker {
         let skips = texts("HMGET", self.read_one(skips).await?)?;
         let skipped = skips.iter().map(|skips| skips.parse().unwrap_or(0));
         Ok(skipped.zip(counts.values()).map(|(skips, count): (u64, _)| skips.min(*count)).sum())
-    }
-
-    /// Reads the load of up to 100 workers of a queue.
-    pub async fn worker_loads(&self, queue: &QueueName) -> Result<Vec<WorkerLoad>, BrokerError> {
-        let (keys, last) = (self.keys(queue), (WORKERS_MAX - 1).to_string());
-        let range = get(&["ZRANGE", &keys.of("workers"), "0", &last, "WITHSCORES"]);
-        let ids = texts("ZRANGE", self.read_one(range).await?)?;
-        let loads = |pair: &[String]| {
-            let description = get(&["HGET", &keys.worker(&pair[0]), "description"]);
-            [description, get(&["HLEN", &keys.working(&pair[0])])]
-        };
-        let commands: Vec<Cmd> = ids.chunks_exact(2).flat_map(loads).collect();
-        let mut answers = self.read(commands).await.into_iter();
-        let mut next = || answers.next().expect("an answer for each call");
-        let mut workers = Vec::new();
-        for pair in ids.chunks_exact(2) {
-            let description = text(next()?)?.unwrap_or_default();
-            // One field holds the worker's last claim.
-            let working = size(&next()?).saturating_sub(1);
-            let id = WorkerId::from_stored(&pair[0]);
-            let lease_until_ms = pair[1].parse().map_or(0, whole);
-            workers.push(WorkerLoad { id, lease_until_ms, description, working });
-        }
-        Ok(workers)
-    }
-
-    /// Reads the load of one worker; `None` if the queue does not know it.
-    pub async fn worker_load(
-        &self,
-        queue: &QueueName,
-        worker: &WorkerId,
-    ) -> Result<Option<WorkerLoad>, BrokerError> {
-        let (keys, id) = (self.keys(queue), worker.as_str());
-        let commands = vec![
-            get(&["ZSCORE", &keys.of("workers"), id]),
-            get(&["HGET", &keys.worker(id), "description"]),
-            get(&["HLEN", &keys.working(id)]),
-        ];
-        let mut answers = self.read(commands).await.into_iter();
-        let mut next = || answers.next().expect("an answer for each call");
-        let lease_until = text(next()?)?;
-        let description = text(next()?)?.unwrap_or_default();
-        let working = size(&next()?).saturating_sub(1);
-        Ok(lease_until.map(|at| {
-            let lease_until_ms = at.parse().map_or(0, whole);
-            WorkerLoad { id: worker.clone(), lease_until_ms, description, working }
-        }))
     }
 
     /// Reads the server's time, in ms since the Unix epoch. A test may have set it.

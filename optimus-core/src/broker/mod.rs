@@ -72,6 +72,7 @@ mod tls;
 mod tls_probe;
 mod traces;
 mod wakeup_wait;
+mod worker_loads;
 
 use std::{sync::Arc, time::Duration};
 
@@ -87,7 +88,7 @@ pub use self::{
     dispenser::{ByAssignee, DISPENSER_PAGE, DispenserCounts, HoldTimes, RequestName},
     endpoint::Endpoint,
     error::BrokerError,
-    explain::{LanePlace, LostTask, ReadyPlace, WorkerLoad},
+    explain::{LanePlace, LostTask, ReadyPlace},
     fingerprints::{DeadGroup, DeadGroups},
     fleet::{Attendance, ProcessSeen},
     group::{Enroll, Enrolled, GROUP_PAGE_MAX, PARTS},
@@ -123,6 +124,7 @@ pub use self::{
     source::{Ended, SourceSeen, SourceStanding},
     submit::{Batch, LEDGER_SLOTS, Receipt, StoredBy, Submitted},
     wakeup_wait::{Asked, Woken},
+    worker_loads::WorkerLoad,
 };
 use self::{
     connection::{Commands, Connection},

@@ -144,7 +144,7 @@ impl GateHandle {
     /// Reads what an answer to a change of the gate has, before the change.
     async fn answer(&self, queue: &QueueName) -> Result<GateAnswer, Error> {
         let broker = &self.client.0.broker;
-        let (found, has_tasks, workers) = try_join!(
+        let (found, has_tasks, (workers, _)) = try_join!(
             broker.limit(queue, &self.gate),
             broker.gate_has_tasks(queue, &self.gate),
             broker.worker_loads(queue),

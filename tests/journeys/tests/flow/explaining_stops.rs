@@ -5,7 +5,7 @@ use std::{slice, time::Duration};
 use crate::common::{Bench, Double, Gate as Opening, Wait};
 use optimus_core::{
     Call, Explanation, Gate, LaneFailure, Lease, Limit, Obstacle, ProcessAnswer, ProcessDetails,
-    Rate, Task, TaskHandle, WorkerId,
+    QueueName, Rate, Task, TaskHandle, WorkerId,
     broker::{Failure, FailureOutcome},
 };
 use optimus_testkit::eventually;
@@ -30,6 +30,14 @@ async fn uses(bench: &Bench, slots: usize) -> ProcessDetails {
     let is_so = async || read().await.first().is_some_and(|seen| seen.doing.slots == slots);
     eventually("the process uses so many slots", SOON, is_so).await;
     read().await.remove(0)
+}
+
+/// Registers workers that do not run.
+async fn register(bench: &Bench, queue: &QueueName, count: u32, description: &str) {
+    for number in 0..count {
+        let worker = WorkerId::generate("idle", number);
+        bench.client.broker().register(queue, &worker, SOON, description).await.unwrap();
+    }
 }
 
 on_both! {
@@ -95,6 +103,30 @@ on_both! {
         opening.open.hit();
         waiting.result_within(SOON).await.unwrap();
         worker.stop().await;
+    }
+
+    async fn a_task_is_known_if_one_of_many_workers_knows_it(bench: Bench) {
+        let waiting = submit(&bench, double()).await;
+        let queue = waiting.id().queue();
+        register(&bench, queue, 150, "{}").await;
+        let unknown = Obstacle::UnknownTask { task: "double".into() };
+        let busy = Obstacle::Busy { slots: 0, working: 0, elsewhere: 0 };
+        assert_eq!(of_queue(&bench).await.obstacles, [busy, unknown.clone()]);
+        let knows = r#"{ "concurrency": 1, "tasks": ["double"] }"#;
+        register(&bench, queue, 1, knows).await;
+        assert_eq!(of_queue(&bench).await.obstacles, []);
+        let why = bench.client.inspector().explain(waiting.id()).await.unwrap();
+        assert_eq!(why.obstacles, []);
+    }
+
+    async fn what_is_said_of_workers_names_how_many_were_not_read(bench: Bench) {
+        let waiting = submit(&bench, double()).await;
+        register(&bench, waiting.id().queue(), 1_002, "{}").await;
+        let why = bench.client.inspector().explain(waiting.id()).await.unwrap();
+        let unknown = Obstacle::UnknownTask { task: "double".into() };
+        assert_eq!(why.obstacles, [unknown, Obstacle::MoreWorkers { count: 2 }]);
+        assert!(why.to_string().contains("2 more workers of the queue were not read"), "{why}");
+        assert_eq!(of_queue(&bench).await.obstacles.last(), why.obstacles.last());
     }
 
     async fn a_worker_that_is_gone_does_not_run_its_task(bench: Bench) {
