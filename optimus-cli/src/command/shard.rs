@@ -19,6 +19,9 @@ use crate::{
     session::{REQUESTS_MAX, Session},
 };
 
+/// How many shards a sentence names.
+const SHOWN_MAX: usize = 10;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShardCommand {
     /// List the sharded functions that workers have served.
@@ -37,7 +40,7 @@ pub(crate) enum ShardCommand {
         /// The number of the shard [default: all].
         index: Option<u16>,
     },
-    /// Set how many shards there are, while workers run.
+    /// Set how many shards there are, while workers run. The pauses of single shards end.
     Count { name: String, count: u16 },
     /// Forget all positions, so that a pass over all data begins.
     Restart { name: String },
@@ -202,21 +205,47 @@ pub(crate) async fn run(command: ShardCommand, session: &Session<'_>) -> Result<
             let was_paused = session.audited("shards.resume", target, resuming).await?;
             changed(session, &name, index, if was_paused { "resumed" } else { "not paused" })
         }
-        ShardCommand::Count { name, count } => {
-            let question =
-                format!("Change the shards of {name} to {count}? Holders give theirs back first.");
-            session.consent.ask(&question)?;
-            let (shards, target) = (session.client.shards(&name), format!("{name} {count}"));
-            let before = session.audited("shards.count", target, shards.set_count(count)).await?;
-            let object = json!({ "name": name, "count": count, "before": before });
-            session.out.done(&object, &format!("{name} has {count} shards; it had {before}"))?;
-            Ok(Exit::Done)
-        }
+        ShardCommand::Count { name, count } => recount(session, &name, count).await,
         ShardCommand::Restart { name } => {
             session.consent.ask(&format!("Forget all positions of {name}, and begin again?"))?;
             let shards = session.client.shards(&name);
             session.audited("shards.restart", &name, shards.restart()).await?;
             changed(session, &name, None, "restarted")
+        }
+    }
+}
+
+/// Sets how many shards there are, and says which pauses end with that.
+async fn recount(session: &Session<'_>, name: &str, count: u16) -> Result<Exit, Failure> {
+    let shards = session.client.shards(name);
+    let found = shards.look().await?;
+    let is_paused = |shard: &&ShardDetails| shard.paused.is_some() && found.count != count;
+    let single: Vec<u16> = found.shards.iter().filter(is_paused).map(|shard| shard.index).collect();
+    let pauses = pauses(&single);
+    let ends = pauses.as_ref().map_or_else(String::new, |pauses| {
+        format!(" This ends {pauses}: a number belongs to other rows then.")
+    });
+    session.consent.ask(&format!(
+        "Change the shards of {name} to {count}? Holders give theirs back first.{ends}"
+    ))?;
+    let target = format!("{name} {count}");
+    let before = session.audited("shards.count", target, shards.set_count(count)).await?;
+    let object = json!({ "name": name, "count": count, "before": before, "resumed": single });
+    let ended = pauses.map_or_else(String::new, |pauses| format!("; this has ended {pauses}"));
+    session.out.done(&object, &format!("{name} has {count} shards; it had {before}{ended}"))?;
+    Ok(Exit::Done)
+}
+
+/// Names the pauses of these shards.
+fn pauses(shards: &[u16]) -> Option<String> {
+    let numbers: Vec<String> = shards.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    let more = if numbers.len() < shards.len() { ", …" } else { "" };
+    match &numbers[..] {
+        [] => None,
+        [one] => Some(format!("the pause of shard {one}")),
+        _ => {
+            let count = text::count(shards.len() as u64, "shard");
+            Some(format!("the pauses of {count} ({}{more})", numbers.join(", ")))
         }
     }
 }

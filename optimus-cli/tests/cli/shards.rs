@@ -117,6 +117,18 @@ async fn shards_are_shown_paused_and_counted() {
     let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
     assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
     stage.optimus(&["shard", "restart", "orders", "--yes"]).ended(0);
+    for index in ["0", "3"] {
+        stage.optimus(&["shard", "pause", "orders", index]).ended(0);
+    }
+    let same = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0).out;
+    assert_eq!(same, "orders has 4 shards; it had 4\n");
+    let asked = stage.optimus(&["shard", "count", "orders", "5"]).ended(9).err;
+    assert!(asked.contains(" This ends the pauses of 2 shards (0, 3): a number "), "{asked}");
+    let counted = stage.optimus(&["shard", "count", "orders", "5", "--yes"]).ended(0).out;
+    let ended = "orders has 5 shards; it had 4; this has ended the pauses of 2 shards (0, 3)\n";
+    assert_eq!(counted, ended);
+    let rows = stage.optimus(&["shard", "show", "orders", "--json"]).ended(0).json();
+    assert!(rows.iter().all(|row| row["paused"] == false), "{rows:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
