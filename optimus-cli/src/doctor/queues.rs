@@ -120,8 +120,9 @@ impl Look {
         Unknown::of(&self.workers, rows).map(|unknown| {
             let text = format!(
                 "queue {}: no worker knows {}: is a deploy under way, or a name changed? Start a \
-                 worker that has the task, or each such task is dead after an hour, the usual \
-                 `misfit_grace`, and `optimus task retry` runs it again",
+                 worker that has the task, or each such task is dead once the `misfit_grace` of \
+                 the workers is over, which is an hour unless they set another one; then \
+                 `optimus task retry` runs it again",
                 self.queue, unknown
             );
             Finding::warning("unknown", text)

@@ -253,5 +253,6 @@ async fn a_task_that_each_worker_gives_back_because_it_does_not_know_it_is_a_war
     assert!(shown.contains("refund (2 seen)") && !shown.contains("not_tried_yet"), "{shown}");
     let shown = stage.optimus(&["queue", "show", "mail", "--json"]).ended(0).json().remove(0);
     assert_eq!(shown["unknown"], serde_json::json!({ "refund": 2 }), "{shown}");
+    assert!(found.contains(" is over, which is an hour unless they set another one; "), "{found}");
     running.abort();
 }
