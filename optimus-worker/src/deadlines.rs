@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision},
-    executor,
+    executor, outcome_log,
     role::Role,
     shared::Shared,
 };
@@ -51,14 +51,16 @@ struct Thaw {
 }
 
 impl Thaw {
-    /// Records that a check begins.
-    fn check(&mut self, now: Instant) {
-        let is_late = now > self.next_check + FROZEN_FOR;
+    /// Records that a check begins. Returns how late it is.
+    fn check(&mut self, now: Instant) -> Duration {
+        let late = now.saturating_duration_since(self.next_check);
+        let is_late = late > FROZEN_FOR;
         // If every check is late, the machine is overloaded, and blocked handlers must still end.
         if is_late && !self.was_late {
             self.none_before = now + THAWED_GRACE;
         }
         self.was_late = is_late;
+        late
     }
 
     /// Returns whether `grace` has passed since the deadline, and the process has run long enough
@@ -75,11 +77,11 @@ impl Deadlines {
         Self { shared, idle_checks: 0, checked_all_at: now, thaw, is_said_doubtful: false }
     }
 
-    /// Checks all attempts, unless no attempt can be overdue.
-    fn check_all(&mut self, now: Instant) {
+    /// Checks all attempts, unless no attempt can be overdue. This check is late by so much.
+    fn check_all(&mut self, now: Instant, late: Duration) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
-        self.log_doubt(&doubtful);
+        self.log_doubt(&doubtful, late);
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
         if !is_due && doubtful.is_empty() && now < self.checked_all_at + CHECK_ALL_EVERY {
@@ -119,10 +121,21 @@ impl Deadlines {
         }
     }
 
-    /// Logs once why handlers are asked to stop.
-    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>) {
+    /// Logs once why handlers are asked to stop. If half a lease has passed since the check was
+    /// due, the process did not run, and Redis may have answered all the time.
+    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>, late: Duration) {
         let is_doubtful = !doubtful.is_empty() && !self.shared.attempts.is_empty();
-        if is_doubtful && !self.is_said_doubtful {
+        if is_doubtful && !self.is_said_doubtful && late >= self.shared.config.lease / 2 {
+            let stopped_ms = outcome_log::millis(late);
+            log_event!(
+                self.shared.log,
+                WARN,
+                stopped_ms,
+                "this process did not run for so long that leases may be over: it was stopped, or \
+                 its machine was suspended or had no CPU for it; handlers are asked to stop, and \
+                 their tasks are given back"
+            );
+        } else if is_doubtful && !self.is_said_doubtful {
             log_event!(
                 self.shared.log,
                 WARN,
@@ -191,8 +204,8 @@ fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
         let now = Instant::now();
-        self.thaw.check(now);
-        self.check_all(now);
+        let late = self.thaw.check(now);
+        self.check_all(now, late);
         self.idle_checks = if self.shared.attempts.is_empty() { self.idle_checks + 1 } else { 0 };
         let table = &self.shared.attempts;
         let sleeper = &self.shared.wakeups.deadlines;

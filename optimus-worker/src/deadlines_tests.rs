@@ -1,6 +1,9 @@
 //! Handlers that are overdue because they block, and those that were stopped with their process.
 
+use std::sync::{Mutex, mpsc};
+
 use optimus_core::{AttemptFacts, Context, Data, Lease, TaskId, Token};
+use optimus_testkit::{EachEvent, LogEvent};
 
 use super::*;
 use crate::test_worker::{first_facts, idle_worker};
@@ -61,4 +64,44 @@ async fn a_handler_that_blocks_ends_even_if_each_check_is_late() {
     }
     role.tick().await;
     assert!(attempt.is_settled());
+}
+
+/// Returns the first warning about leases after these steps of the role.
+async fn doubt(name: &str, steps: impl AsyncFnOnce(&mut Deadlines)) -> LogEvent {
+    let (events, seen) = mpsc::channel::<LogEvent>();
+    let events = Mutex::new(events);
+    let each = EachEvent::new(move |event| drop(events.lock().unwrap().send(event)));
+    let _heard = tracing::subscriber::set_default(each.at(tracing::Level::WARN));
+    let (mut role, _attempt) = begun(name).await;
+    steps(&mut role).await;
+    loop {
+        let event = seen.recv_timeout(Duration::from_secs(20)).expect("a warning about leases");
+        if event.message().contains("leases may be over") {
+            return event;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_leases_may_be_over_because_redis_is_silent_the_log_says_so() {
+    let event = doubt("doubt-silent", async |role| {
+        let lease = role.shared.config.lease;
+        run_for(role, lease).await;
+    });
+    let event = event.await;
+    assert!(event.message().starts_with("Redis has not answered for so long"), "{event:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_leases_may_be_over_because_the_process_was_stopped_the_log_blames_no_redis() {
+    let event = doubt("doubt-stopped", async |role| {
+        run_for(role, TIMEOUT / 2).await;
+        // No code of the process runs meanwhile.
+        let lease = role.shared.config.lease;
+        tokio::time::advance(lease).await;
+        role.tick().await;
+    });
+    let event = event.await;
+    assert!(event.message().starts_with("this process did not run for so long"), "{event:?}");
+    assert!(event.get("stopped_ms").parse::<u64>().unwrap() >= 1_000, "{event:?}");
 }
