@@ -224,9 +224,11 @@ impl Inspector {
         obstacles.extend(names.into_iter().map(Obstacle::Limit));
         let more_lanes = lane_count.saturating_sub(lanes.len() as u64);
         let holders: Vec<TaskId> = lanes.iter().flat_map(|lane| lane.holders.clone()).collect();
-        let stuck = stuck_holders(broker, queue, &holders, now_ms).await?;
+        let dead: Vec<TaskId> = lanes.iter().flat_map(|lane| lane.dead.clone()).collect();
+        let lost = lost_holders(broker, queue, &holders, now_ms).await?;
         obstacles.extend(lanes.into_iter().map(Obstacle::WaitingLane));
-        obstacles.extend(stuck);
+        obstacles.extend(dead.into_iter().map(|holder| Obstacle::DeadHolder { holder }));
+        obstacles.extend(lost);
         if more_lanes > 0 {
             obstacles.push(Obstacle::MoreLanes { count: more_lanes });
         }
@@ -330,13 +332,26 @@ async fn stuck_holders(
     holders: &[TaskId],
     now_ms: u64,
 ) -> Result<Vec<Obstacle>, BrokerError> {
-    let (dead, lost) =
-        try_join!(broker.dead_tasks(queue, holders), broker.lost_tasks(queue, holders, now_ms))?;
+    let (dead, lost) = try_join!(
+        broker.dead_tasks(queue, holders),
+        lost_holders(broker, queue, holders, now_ms),
+    )?;
+    let dead = dead.into_iter().map(|holder| Obstacle::DeadHolder { holder });
+    Ok(dead.chain(lost).collect())
+}
+
+/// Those of the tasks that have a lane whose workers are gone.
+async fn lost_holders(
+    broker: &Broker,
+    queue: &QueueName,
+    holders: &[TaskId],
+    now_ms: u64,
+) -> Result<Vec<Obstacle>, BrokerError> {
+    let lost = broker.lost_tasks(queue, holders, now_ms).await?;
     let is_gone = |LostTask { id, worker, lease_until_ms }| Obstacle::LostHolder {
         holder: id,
         worker,
         since: instant(lease_until_ms),
     };
-    let is_dead = |holder| Obstacle::DeadHolder { holder };
-    Ok(dead.into_iter().map(is_dead).chain(lost.into_iter().map(is_gone)).collect())
+    Ok(lost.into_iter().map(is_gone).collect())
 }

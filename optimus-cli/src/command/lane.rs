@@ -56,6 +56,8 @@ struct LaneRow {
     since: DateTime<Utc>,
     width_set: Option<u16>,
     holders: Vec<TaskId>,
+    /// Those of the holders that are dead.
+    dead: Vec<TaskId>,
     paused: bool,
     pause: Option<Pause>,
 }
@@ -71,7 +73,9 @@ impl Row for LaneRow {
     ];
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<Cell> {
-        let holders: Vec<String> = self.holders.iter().map(|id| id.uuid().to_string()).collect();
+        let dead = |id: &TaskId| if self.dead.contains(id) { " (dead)" } else { "" };
+        let holder = |id: &TaskId| format!("{}{}", id.uuid(), dead(id));
+        let holders: Vec<String> = self.holders.iter().map(holder).collect();
         let paused = self.pause.as_ref().map(|pause| pause.at(now));
         vec![
             Cell::new(&self.lane),
@@ -111,6 +115,7 @@ async fn list(session: &Session<'_>, queue: &QueueName, limit: usize) -> Result<
         since: lane.since,
         width_set: lane.width_set.map(std::num::NonZeroU16::get),
         holders: lane.holders,
+        dead: lane.dead,
         paused: lane.shut.is_some(),
         pause: lane.shut.as_ref().map(Pause::of),
     };

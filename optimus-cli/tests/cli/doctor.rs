@@ -113,6 +113,10 @@ async fn a_lane_that_a_dead_task_keeps_is_a_warning_at_once() {
     assert!(found.starts_with(&text), "{found}");
     let why = stage.optimus(&["task", "explain", &waits.to_string()]).ended(0);
     assert!(why.out.contains(&format!("task {dead} is dead and keeps the lane")), "{why:?}");
+    let listed = stage.optimus(&["lane", "list", "mail"]).ended(0).out;
+    assert!(listed.contains(&format!("{} (dead)", dead.uuid())), "{listed}");
+    let listed = stage.optimus(&["lane", "list", "mail", "--json"]).ended(0).json();
+    assert_eq!(listed[0]["dead"], serde_json::json!([dead]), "{listed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,10 +253,10 @@ async fn a_task_that_each_worker_gives_back_because_it_does_not_know_it_is_a_war
     eventually("both are given back", SOON, are_back).await;
     let found = warned(&stage, "5m", &["unknown"]).remove(0);
     assert!(found.starts_with("queue mail: no worker knows refund (2 seen): is a"), "{found}");
+    assert!(found.contains(" is over, which is an hour unless they set another one; "), "{found}");
     let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
     assert!(shown.contains("refund (2 seen)") && !shown.contains("not_tried_yet"), "{shown}");
     let shown = stage.optimus(&["queue", "show", "mail", "--json"]).ended(0).json().remove(0);
     assert_eq!(shown["unknown"], serde_json::json!({ "refund": 2 }), "{shown}");
-    assert!(found.contains(" is over, which is an hour unless they set another one; "), "{found}");
     running.abort();
 }

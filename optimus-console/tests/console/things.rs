@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use optimus::{Client, Gate, NamedCall, Schedule, Worker};
+use optimus::{Client, Gate, LaneFailure, NamedCall, Schedule, TaskState, Worker};
 use optimus_core::store_schedule;
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
@@ -54,6 +54,24 @@ async fn a_paused_lane_is_listed_while_only_its_pause_holds_its_tasks() {
     assert_eq!((&row["title"], &row["acts"]), (&json!("user-8"), &json!(["resume"])), "{row}");
     lane.resume().await.unwrap();
     assert_eq!(rows(&served, "lanes?queue=mail").await, [Value::Null; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_a_dead_task_keeps_is_blocked_by_that_task() {
+    let stage = Stage::new().await;
+    let in_lane =
+        |how: &str| call(how).max_retry(0).lane("user-9").on_lane_failure(LaneFailure::Block);
+    let dead = stage.submit(in_lane("fail: no such user")).await;
+    stage.submit(in_lane("sent")).await;
+    let served = stage.open();
+    assert_eq!(rows(&served, "lanes?queue=mail").await[0]["state"], "open");
+    let is_dead = async || stage.state(&dead).await == TaskState::Dead;
+    stage.worker().run_until(eventually("it is dead", SOON, is_dead)).await.unwrap();
+    let lane = rows(&served, "lanes?queue=mail").await.remove(0);
+    let blocked = format!("blocked by {dead}, which is dead: requeue or delete it");
+    assert_eq!(lane["state"], blocked);
+    let fact = json!({ "name": "dead", "value": dead.to_string(), "kind": "tasks" });
+    assert!(lane["facts"].as_array().unwrap().contains(&fact), "{lane}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

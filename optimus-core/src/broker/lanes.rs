@@ -1,9 +1,9 @@
 //! `resize`, and plain reads of lanes: those in which tasks wait, and the tasks of one lane.
 
-use std::{cmp::Reverse, num::NonZeroU16};
+use std::{cmp::Reverse, collections::HashSet, num::NonZeroU16};
 
 use chrono::{DateTime, Utc};
-use futures_util::future::try_join_all;
+use futures_util::{future::try_join_all, try_join};
 use redis::Value;
 
 use super::{
@@ -39,9 +39,11 @@ pub struct LaneDetails {
     /// How many tasks wait, in state [`Blocked`](crate::TaskState::Blocked).
     pub waiting: u64,
     /// The tasks that they wait for, at most 16. They are Ready, Working or, in a lane of width 1,
-    /// in Retry or Delayed between two attempts. A Dead one blocks the lane until it is requeued or
-    /// deleted.
+    /// in Retry or Delayed between two attempts, or Dead.
     pub holders: Vec<TaskId>,
+    /// Those of the holders that are Dead. Each keeps its place in the lane until it is requeued or
+    /// deleted, so a lane whose holders are all Dead is blocked.
+    pub dead: Vec<TaskId>,
     /// The width that was set at run time, which is used instead of that of the tasks.
     pub width_set: Option<NonZeroU16>,
     /// Its pause, if it is paused.
@@ -87,6 +89,7 @@ impl Broker {
                 since: instant(lane[1].parse().map_or(0, whole)),
                 waiting,
                 holders: holders.iter().filter_map(|id| stored_id(queue, id)).collect(),
+                dead: Vec::new(),
                 width_set: width_of(next()?)?,
                 shut: None,
             });
@@ -94,8 +97,12 @@ impl Broker {
                 shut.push(lane[0].as_str());
             }
         }
-        let pauses = self.lane_limits(queue, &shut).await?;
+        let holders: Vec<TaskId> = lanes.iter().flat_map(|lane| lane.holders.clone()).collect();
+        let (pauses, dead) =
+            try_join!(self.lane_limits(queue, &shut), self.dead_tasks(queue, &holders))?;
+        let dead: HashSet<TaskId> = dead.into_iter().collect();
         for lane in &mut lanes {
+            lane.dead = lane.holders.iter().filter(|id| dead.contains(id)).cloned().collect();
             let gate = Gate::Lane(lane.key.clone());
             let pause = pauses.iter().find(|limit| limit.gate == gate);
             lane.shut = pause.and_then(|limit| limit.shut.clone());
@@ -144,8 +151,8 @@ impl Broker {
         for LimitDetails { gate, waiting, shut, .. } in limits {
             if let (Gate::Lane(key), Some(shut), 1..) = (gate, shut, waiting) {
                 let (width_set, since) = (self.width_set(queue, &key).await?, shut.since);
-                let shut = Some(shut);
-                lanes.push(LaneDetails { key, since, waiting, holders: vec![], width_set, shut });
+                let (holders, dead, shut) = (Vec::new(), Vec::new(), Some(shut));
+                lanes.push(LaneDetails { key, since, waiting, holders, dead, width_set, shut });
             }
         }
         Ok(lanes)

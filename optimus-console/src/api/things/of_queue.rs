@@ -34,22 +34,34 @@ pub(crate) async fn lanes(
 }
 
 fn lane_row(queue: &QueueName, lane: &LaneDetails, payloads: Payloads) -> ThingRow {
-    let shut = lane.shut.as_ref().map(|shut| pause_shown(shut, payloads));
     ThingRow {
         title: lane.key.clone(),
         name: lane.key.clone(),
         queue: Some(queue.to_string()),
-        state: shut.map_or_else(|| "open".to_owned(), |shut| shut.to_string()),
+        state: lane_state(lane, payloads),
         facts: [
             Some(Fact::new("waiting", lane.waiting)),
             Some(Fact::at("since", lane.since)),
             (!lane.holders.is_empty()).then(|| Fact::tasks("holders", &lane.holders)),
+            (!lane.dead.is_empty()).then(|| Fact::tasks("dead", &lane.dead)),
             Fact::of("width", lane.width_set),
         ]
         .into_iter()
         .flatten()
         .collect(),
         acts: vec![if lane.shut.is_some() { "resume" } else { "pause" }],
+    }
+}
+
+/// Says whether the tasks of a lane go on. A dead task keeps its place, and each of a lane of some
+/// width may.
+fn lane_state(lane: &LaneDetails, payloads: Payloads) -> String {
+    match (&lane.shut, &lane.dead[..]) {
+        (Some(shut), _) => pause_shown(shut, payloads).to_string(),
+        (None, [first, ..]) if lane.dead.len() == lane.holders.len() => {
+            format!("blocked by {first}, which is dead: requeue or delete it")
+        }
+        (None, _) => "open".to_owned(),
     }
 }
 

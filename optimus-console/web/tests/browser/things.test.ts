@@ -11,6 +11,16 @@ const open = consoles();
 const facts = (...of: [string, string][]): Fact[] =>
   of.map(([name, value]) => ({ name, value, kind: "text" }));
 
+test("a lane that a dead task keeps is shown as blocked, and names the task", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/lanes");
+    const row = page.locator("tbody tr").filter({ hasText: "tenant-globex" });
+    await row.locator(".state.is-blocked").waitFor();
+    await row.getByText("which is dead: requeue or delete it").waitFor();
+    const task = row.locator("a[href*='task']").last();
+    assert.match((await task.getAttribute("href")) ?? "", /mail/);
+  }));
+
 const numbered = (noun: string, many: number, value: (index: number) => string) =>
   Array.from({ length: many }, (_, index): [string, string] => [`${noun} ${index}`, value(index)]);
 

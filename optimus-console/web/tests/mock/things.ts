@@ -4,6 +4,7 @@ import type { Fact } from "../../src/api/types";
 import { uuid } from "./numbers";
 
 const PAUSED = "paused by ann (warehouse moves, OPS-412)";
+const BLOCKED = `blocked by mail/${uuid(91)}, which is dead: requeue or delete it`;
 
 const rfc = (at: number) => new Date(at).toISOString().replace(/\.\d+/, "");
 
@@ -41,11 +42,12 @@ function lanes(now: number): Thing[] {
       thing(
         ["mail", "billing"][index % 2] ?? "",
         `tenant-${tenant}`,
-        index === 3 ? PAUSED : "open",
+        index === 3 ? PAUSED : index === 1 ? BLOCKED : "open",
         [
           fact("waiting", 12 * index + 1),
           at("since", now - 190_000 * (index + 1)),
           ...(index === 3 ? [] : [tasks("holders", index + 90)]),
+          ...(index === 1 ? [tasks("dead", index + 90)] : []),
         ],
       ),
     ),

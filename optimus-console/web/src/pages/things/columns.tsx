@@ -11,9 +11,9 @@ import { Text } from "../../ui/Text";
 import { shortId } from "../../text/ids";
 import { arranged, Facts, listed } from "./lists";
 
-/** The state of a thing, which may say by whom and why it is paused, or why it is overdue. */
+/** The state of a thing, which may say who has paused it, what blocks it, or why it is overdue. */
 function ThingState({ state }: { state: string }) {
-  const word = ["paused", "overdue"].find((one) => state.startsWith(`${one} `)) ?? state;
+  const word = ["paused", "overdue", "blocked"].find((one) => state.startsWith(`${one} `)) ?? state;
   const isWord = /^[a-z]+$/.test(word);
   const rest = isWord ? state.slice(word.length).trim() : state;
   return (
