@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use futures_util::{StreamExt, stream};
-use optimus_core::{Client, Error, QueueName, TaskId, TaskState};
+use optimus_core::{Client, Error, Obstacle, QueueName, TaskId, TaskState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,6 +21,8 @@ use crate::{
 /// How many tasks one request names.
 const IDS_MAX: usize = 100;
 const REQUESTS_MAX: usize = 16;
+/// What is said of a requeued task if no more is known.
+const REQUEUED: &str = "is requeued";
 
 /// What is done with a task. `requeue`, the word of operations, is taken for `retry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -123,7 +125,8 @@ async fn ask(client: &Client, verb: TaskVerb, ids: Vec<TaskId>) -> Vec<Answer> {
     }
 }
 
-/// Says where each task is after a requeue: one that waits for others or for its lane is not Ready.
+/// Says where each task is after a requeue: one that waits for others, its lane or a limit is not
+/// Ready.
 async fn requeued(client: &Client, ids: &[TaskId], done: &[Result<(), Error>]) -> Vec<String> {
     let pairs: Vec<(TaskId, bool)> =
         ids.iter().zip(done).map(|(id, done)| (id.clone(), done.is_ok())).collect();
@@ -133,15 +136,33 @@ async fn requeued(client: &Client, ids: &[TaskId], done: &[Result<(), Error>]) -
             let found = if is_done { inspector.get(&id).await.ok().flatten() } else { None };
             let text = match found.map(|task| task.state) {
                 Some(TaskState::Ready) => "is ready again",
-                Some(TaskState::Blocked) => "is requeued, and waits for other tasks",
+                Some(TaskState::Blocked) => {
+                    // It may have been explained when nothing blocked it any more.
+                    let why = inspector.explain(&id).await.ok();
+                    why.and_then(|why| why.obstacles.iter().find_map(waits)).unwrap_or(REQUEUED)
+                }
                 Some(TaskState::Delayed) => "is requeued, and waits for its time",
                 // It runs already, has ended, or could not be read: the requeue is done.
-                _ => "is requeued",
+                _ => REQUEUED,
             };
             text.to_owned()
         }
     });
     stream::iter(reads).buffered(REQUESTS_MAX).collect().await
+}
+
+/// Says what a blocked task waits for, if this is what blocks it.
+fn waits(obstacle: &Obstacle) -> Option<&'static str> {
+    match obstacle {
+        Obstacle::Prerequisite(_) | Obstacle::Lane { .. } | Obstacle::Run { .. } => {
+            Some("is requeued, and waits for other tasks")
+        }
+        Obstacle::Limit(limit) if limit.shut.is_some() => {
+            Some("is requeued, and waits for the end of a pause")
+        }
+        Obstacle::Limit(_) | Obstacle::Costly { .. } => Some("is requeued, and waits for a limit"),
+        _ => None,
+    }
 }
 
 fn answers(ids: Vec<TaskId>, done: impl Iterator<Item = Result<String, Error>>) -> Vec<Answer> {
@@ -153,4 +174,24 @@ fn answers(ids: Vec<TaskId>, done: impl Iterator<Item = Result<String, Error>>) 
             Answer { id: id.to_string(), ok, text }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU16;
+
+    use optimus_core::{Gate, Utc};
+
+    use super::*;
+
+    #[test]
+    fn a_retry_names_a_limit_that_a_task_waits_for_and_no_other_task() {
+        let gate = Gate::Named("stripe".into());
+        let costly = Obstacle::Costly { gate, cost: 5, tokens: 1, by: Utc::now() };
+        assert_eq!(waits(&costly), Some("is requeued, and waits for a limit"));
+        let (key, width) = ("tenant-7".into(), NonZeroU16::MIN);
+        let lane = Obstacle::Lane { key, holders: vec![], ahead: 1, width, width_set: None };
+        assert_eq!(waits(&lane), Some("is requeued, and waits for other tasks"));
+        assert_eq!(waits(&Obstacle::NoWorker), None);
+    }
 }

@@ -1,8 +1,8 @@
 //! What operators change.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use optimus::TaskState;
+use optimus::{Due, TaskState};
 use optimus_testkit::eventually;
 use serde_json::json;
 
@@ -52,21 +52,24 @@ async fn tasks_are_retried_cancelled_hurried_and_deleted_each_with_an_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_says_that_a_task_waits_again_for_its_prerequisite() {
+async fn a_retry_says_what_a_task_waits_for_again() {
     let stage = Stage::new().await;
     let first = stage.submit(call("x")).await;
     let waits = stage.submit(call("x").after(&first)).await;
     let free = stage.submit(call("x")).await;
+    let later = stage.submit(call("x").due(Due::In(Duration::from_secs(7_200)))).await;
     let served = stage.open();
-    let ids = [waits.to_string(), free.to_string()];
+    let ids = [waits.to_string(), free.to_string(), later.to_string()];
     let act = async |act: &str| {
         let answer = served.browser.act("tasks/act", &json!({ "act": act, "ids": ids })).await;
         let answers = answer.is(200).json()["answers"].clone();
-        [0, 1].map(|at| answers[at]["text"].as_str().unwrap().to_owned())
+        [0, 1, 2].map(|at| answers[at]["text"].as_str().unwrap().to_owned())
     };
     act("cancel").await;
     let told = act("retry").await;
-    assert_eq!(told, ["is requeued, and waits for other tasks", "is ready again"]);
+    // A retry of a task by its id runs it at once, also before it is due.
+    let (waits_again, ready) = ("is requeued, and waits for other tasks", "is ready again");
+    assert_eq!(told, [waits_again, ready, ready]);
     assert_eq!(stage.state(&waits).await, TaskState::Blocked);
     assert_eq!(stage.state(&free).await, TaskState::Ready);
 }
