@@ -177,7 +177,7 @@ test("a page has one stream, and none while nobody sees it", () =>
 
 test("filters are part of the address, and go on scanning when asked", () =>
   open({}, async ({ page }) => {
-    await goTo(page, "#/queues/mail");
+    await goTo(page, "#/queues/mail?state=ready");
     await page.getByLabel("Text").fill("welcome");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.hash.includes("text=welcome"));

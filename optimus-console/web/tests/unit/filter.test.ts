@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, isNarrow, mistake, readAge, stateOf } from "../../src/pages/queue/filter";
+import type { Counts } from "../../src/api/types";
+import {
+  filterOf,
+  isNarrow,
+  mistake,
+  opening,
+  readAge,
+  stateOf,
+} from "../../src/pages/queue/filter";
 
 test("an age has a unit, or is in seconds", () => {
   assert.deepEqual(
@@ -19,7 +27,16 @@ test("a filter is what the address of the page says", () => {
   );
   assert.ok(isNarrow(filter));
   assert.ok(!isNarrow(filterOf("mail", "dead", {})));
-  assert.equal(stateOf("nonsense"), "ready");
+  assert.equal(stateOf("nonsense", "retry"), "retry");
+});
+
+test("a queue opens with what runs, or else with the first state that has tasks", () => {
+  const none = { ready: 0, working: 0, delayed: 0, retry: 0, blocked: 0, dead: 0, cancelled: 0 };
+  const opens = (some: Partial<typeof none>) => opening({ ...none, ...some } as Counts);
+  assert.equal(opens({ ready: 9, working: 1, dead: 2 }), "working");
+  assert.equal(opens({ ready: 9, dead: 2 }), "ready");
+  assert.equal(opens({ retry: 1, dead: 2 }), "retry");
+  assert.equal(opens({}), "ready");
 });
 
 test("a filter that can't be read is told, and an empty field is none", () => {

@@ -81,7 +81,7 @@ export function QueuePage({ queue }: { queue: string }) {
               value={view}
               choose={(value) => refine({ view: value })}
             />
-            {view === "tasks" && <Tasks queue={queue} counts={row.counts} />}
+            {view === "tasks" && <Tasks key={queue} queue={queue} counts={row.counts} />}
             {view === "statistics" && (
               <>
                 <StatsCharts call={path("queues", queue, "stats")} title="Statistics" />

@@ -19,7 +19,7 @@ import { Text } from "../../ui/Text";
 import { count, short } from "../../text/format";
 import { columns } from "./columns";
 import { Filters } from "./Filters";
-import { filterOf, isNarrow, mistake, STATES, stateOf } from "./filter";
+import { filterOf, isNarrow, mistake, opening, STATES, stateOf } from "./filter";
 
 interface Props {
   queue: string;
@@ -40,7 +40,9 @@ function absent(state: State, isNarrow: boolean): string {
 
 export function Tasks({ queue, counts }: Props) {
   const { query: asked } = route.value;
-  const state = stateOf(asked["state"]);
+  // The counts change while somebody reads, and the state stays.
+  const [first] = useState(() => opening(counts));
+  const state = stateOf(asked["state"], first);
   const filter = filterOf(queue, state, asked);
   const call = `${path("queues", queue, "tasks")}${query({
     state,

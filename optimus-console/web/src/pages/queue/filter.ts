@@ -1,6 +1,6 @@
 // The filter of a queue's tasks, as the address of the page has it.
 
-import type { Filter, State } from "../../api/types";
+import type { Counts, Filter, State } from "../../api/types";
 
 export const STATES: State[] = [
   "ready",
@@ -13,8 +13,14 @@ export const STATES: State[] = [
   "success",
 ];
 
-export function stateOf(asked: string | undefined): State {
-  return STATES.find((state) => state === asked) ?? "ready";
+export function stateOf(asked: string | undefined, otherwise: State): State {
+  return STATES.find((state) => state === asked) ?? otherwise;
+}
+
+/** The state with which a queue opens: what runs, or else the first one that has tasks. */
+export function opening(counts: Counts): State {
+  const has = (state: State) => state !== "success" && counts[state] > 0;
+  return has("working") ? "working" : (STATES.find(has) ?? "ready");
 }
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
