@@ -166,12 +166,38 @@ impl FailureLine {
         let cause = cause.map(|message| Fingerprint::outline(&message));
         let print = row.fingerprint.map(|print| print.to_string()).unwrap_or_default();
         Self {
-            key: format!("{queue} {print} {}", reason.as_deref().unwrap_or_default()),
+            key: key_of(queue.as_str(), &print, reason.as_deref()),
             queue: queue.to_string(),
             task: row.task.clone().unwrap_or_default(),
             dead: row.dead,
             last: row.last,
             cause: cause.filter(|cause| !cause.is_empty()).or(reason).unwrap_or_default(),
+        }
+    }
+}
+
+/// Causes without a fingerprint differ by their reasons.
+fn key_of(queue: &str, print: &str, reason: Option<&str>) -> String {
+    format!("{queue} {print} {}", reason.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_causes_of_a_page_have_the_same_key() {
+        let causes = [
+            ("mail", "8TQEcGfdFLm", Some("failed")),
+            ("mail", "k3Jx9w-QpL4", Some("failed")),
+            ("mail", "", Some("lost")),
+            ("mail", "", Some("unmet")),
+            ("mail", "", None),
+            ("bills", "", Some("lost")),
+        ];
+        let keys = causes.map(|(queue, print, reason)| key_of(queue, print, reason));
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(key), "{key:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `optimus dev`: the server lives as long as the command.
 
-use std::time::Duration;
+use std::{io::Write, net::TcpStream, time::Duration};
 
 use optimus::Client;
-use optimus_testkit::{Proc, eventually};
+use optimus_testkit::{Proc, ProcBuilder, eventually};
 
 use crate::kit::{optimus, run};
 
@@ -45,6 +45,21 @@ fn a_command_runs_beside_the_server_and_decides_the_exit_code() {
     let url = ran.out.split(' ').next().unwrap();
     run(optimus().args(["queue", "list", "--url", url]), "").ended(6);
     run(optimus().args(["dev", "--", "/no/such/program"]), "").ended(3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_beside_its_command_is_a_warning_and_the_command_goes_on() {
+    let program = Proc::program(env!("CARGO_BIN_EXE_optimus"));
+    let script = r#"echo "at $OPTIMUS_URL"; exec sleep 60"#;
+    let command = ["dev", "--", "sh", "-c", script];
+    let mut dev = command.iter().fold(program, ProcBuilder::arg).start();
+    let line = dev.wait_for_line("at redis://", SOON).await;
+    let address = line.rsplit("redis://").next().unwrap().trim_end_matches('/');
+    let mut server = TcpStream::connect(address).unwrap();
+    server.write_all(b"SHUTDOWN NOSAVE\r\n").unwrap();
+    dev.wait_for_line("the server has ended by itself", SOON).await;
+    dev.sigterm();
+    assert_eq!(dev.wait(SOON).await.code(), Some(128 + 15), "the end of the command counts");
 }
 
 #[test]
