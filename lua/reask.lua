@@ -7,8 +7,13 @@
 -- wait, so that no tie stays behind whose end was lost. `asked` has the references for which
 -- others have asked, by the ms when that was.
 --
+-- A task that an operation has requeued asks once the operation has reached all its tasks: its
+-- carrier names it. It asks then for prerequisites in this queue, too, because a task that it waits
+-- for may not be back.
+--
 -- KEYS   the naming block
--- ARGV   1 now override
+-- ARGV   1 now override · ids of tasks that ask now, at most 64; without any, those whose time has
+--        come
 -- REPLY  OK, how many tasks asked or gave up, '1' if effects were posted, ms until the next asks or
 --        gives up, -1 if none waits
 -- REFUSE NEWER with the required number
@@ -16,6 +21,7 @@
 local meta, asks, giveups, tasks, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancel, waiters = KEYS[6], KEYS[7]
 local now = now_ms(ARGV[1])
+local named = { select(2, unpack(ARGV)) }
 local TURN, ASK_MIN_MS, ASK_MAX_MS = 64, 60000, 3600000
 local SILENT_MS, TIED_MAX = 10800000, 128
 
@@ -28,7 +34,8 @@ local flow = flow_of_ends(meta, math.max(tonumber(needs or 1), NEEDS_OF_AFTER))
 local queue = { meta = meta, dead = dead, cancel = cancel, waiters = waiters, flow = flow }
 flow.ends = {}
 local tired = redis.call('ZRANGEBYSCORE', giveups, '-inf', whole(now), 'LIMIT', '0', whole(TURN))
-local asking = redis.call('ZRANGEBYSCORE', asks, '-inf', whole(now), 'LIMIT', '0', whole(TURN))
+local asking = #named > 0 and named
+  or redis.call('ZRANGEBYSCORE', asks, '-inf', whole(now), 'LIMIT', '0', whole(TURN))
 
 -- The first prerequisite that is not met, for the error.
 local function gives_up(id, header)
@@ -45,23 +52,40 @@ end
 for _, id in ipairs(tired) do
   gives_up(id, header_of(redis.call('HGET', tasks, id)))
 end
+
+-- Asks for what a task waits for. Returns whether some of that is elsewhere.
+local function ask(id, marks)
+  local header, is_elsewhere = header_of(redis.call('HGET', tasks, id)), false
+  for mark in string.gmatch(marks, '.') do
+    local home, ref = ref_of(header, mark)
+    if home == flow.own then
+      local state = states_of_refs(flow, { ref }, now)[1]
+      if state ~= 'open' and state ~= 'met' then
+        post(flow, flow.own, 'ended ' .. id .. mark .. ' ' .. state)
+      end
+    elseif home ~= '' then
+      post(flow, home, 'ask ' .. id .. mark .. ' ' .. ref)
+      is_elsewhere = true
+    end
+  end
+  return is_elsewhere
+end
+
 local again, next_at = {}, nil
 for _, id in ipairs(asking) do
   local value = cached(flow.unmet, flow.unmet_key, id)
-  if value then
-    local header = header_of(redis.call('HGET', tasks, id))
-    for mark in string.gmatch(parts_of(value), '.') do
-      local home, ref = ref_of(header, mark)
-      if home ~= flow.own and home ~= '' then
-        post(flow, home, 'ask ' .. id .. mark .. ' ' .. ref)
-      end
-    end
+  local marks, _, flags = parts_of(value or '')
+  if not value or not string.find(flags, 'e', 1, true) then
+    flow.asks_gone[#flow.asks_gone + 1] = id
+  elseif not ask(id, marks) then
+    -- All is in this queue, where no answer can be lost.
+    flow.asks_gone[#flow.asks_gone + 1] = id
+    change(flow.unmet, id, (string.gsub(value, 'e(%a*)$', '%1')))
+  else
     local age = now - born_ms(id)
     local at = now + math.max(ASK_MIN_MS, math.min(age, ASK_MAX_MS))
     again[#again + 1], again[#again + 2] = whole(at), id
     next_at = math.min(next_at or at, at)
-  else
-    flow.asks_gone[#flow.asks_gone + 1] = id
   end
 end
 
@@ -112,7 +136,8 @@ if deaths then
 end
 local is_posted = #flow.targets > 0
 -- A time that is too early costs one call.
-for key, count in pairs({ [asks] = #asking, [giveups] = #tired }) do
+local asked_first = #named > 0 and 0 or #asking
+for key, count in pairs({ [asks] = asked_first, [giveups] = #tired }) do
   local at = tonumber(redis.call('ZRANGE', key, whole(count), whole(count), 'WITHSCORES')[2])
   next_at = at and math.min(next_at or at, at) or next_at
 end

@@ -1,8 +1,9 @@
 -- after_again: a requeued task that ended while it waited for its prerequisites.
 
 -- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again,
--- and `open` has for what. `due` is when the task was due, if that is to come and `keeps_time`.
-local function again_of(meta, needs, id, header, now, keeps_time)
+-- and `open` has for what. In a batch of an operation, `due` is when the task was due, if that is
+-- to come. What it waits for may come back later in the same operation, so it asks after that.
+local function again_of(meta, needs, id, header, now, batch)
   if not needs or tonumber(needs) < NEEDS_OF_AFTER then
     return nil
   end
@@ -12,7 +13,8 @@ local function again_of(meta, needs, id, header, now, keeps_time)
   end
   local flow, here, refs, unmet = flow_of(meta), {}, {}, {}
   local marks, due = parts_of(value)
-  flow.due = keeps_time and due and due > now and due or nil
+  flow.due = batch and due and due > now and due or nil
+  flow.asks_later = batch ~= nil
   for mark in string.gmatch(marks, '.') do
     local home, ref = ref_of(header, mark)
     local one = { mark = mark, home = home == flow.own and '' or home, ref = ref, state = 'open' }

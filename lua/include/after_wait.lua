@@ -2,6 +2,9 @@
 
 -- An unmet prerequisite elsewhere is asked for again after this time, and then less and less often.
 local FIRST_ASK_MS = 60000
+-- A task of an operation asks once the operation has reached all its tasks. If nobody carries that
+-- on, it asks after this time.
+local LATER_ASK_MS = 3600000
 
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for
 -- this one), its reference, and its state.
@@ -19,19 +22,24 @@ local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
     if one.mark == TAKEN then
       flow.needed = NEEDS_OF_GROUPS
     end
-    if one.home ~= '' then
+    local is_elsewhere = one.home ~= ''
+    if not is_elsewhere then
+      tie(flow, one.ref, id .. one.mark)
+    end
+    if one.state == 'met' then
+      post(flow, flow.own, 'end success 0 ' .. one.ref)
+    elseif flow.asks_later then
+      asks = asks or is_elsewhere or one.state ~= 'open'
+    elseif is_elsewhere then
       post(flow, one.home, 'ask ' .. id .. one.mark .. ' ' .. one.ref)
       asks = true
-    else
-      tie(flow, one.ref, id .. one.mark)
-      if one.state ~= 'open' then
-        local state = one.state == 'met' and 'success' or one.state
-        post(flow, flow.own, 'end ' .. state .. ' 0 ' .. one.ref)
-      end
+    elseif one.state ~= 'open' then
+      post(flow, flow.own, 'end ' .. one.state .. ' 0 ' .. one.ref)
     end
   end
   if asks then
-    flow.asks[#flow.asks + 1], flow.asks[#flow.asks + 2] = whole(now + FIRST_ASK_MS), id
+    local wait = flow.asks_later and LATER_ASK_MS or FIRST_ASK_MS
+    flow.asks[#flow.asks + 1], flow.asks[#flow.asks + 2] = whole(now + wait), id
     flags = flags .. 'e'
   end
   if give_up_at then

@@ -11,7 +11,7 @@ use super::{
     inspect::{get, size, texts},
     scripts,
 };
-use crate::id::QueueName;
+use crate::id::{QueueName, TaskId};
 
 /// How many effects one call applies at most.
 const EFFECTS_MAX: usize = 128;
@@ -187,7 +187,21 @@ impl Broker {
 
     /// Asks again for the prerequisites elsewhere of some tasks, and ends some that give up.
     pub async fn reask(&self, queue: &QueueName) -> Result<Reasked, BrokerError> {
-        let mut reply = self.run_surely(self.call(&scripts::REASK, queue, "")).await?;
+        self.reask_of(queue, []).await
+    }
+
+    /// Lets up to 64 tasks that an operation has requeued ask for their prerequisites now. Those
+    /// that do not wait, or have asked, change nothing.
+    pub async fn reask_of(
+        &self,
+        queue: &QueueName,
+        tasks: impl IntoIterator<Item = &TaskId>,
+    ) -> Result<Reasked, BrokerError> {
+        let mut call = self.call(&scripts::REASK, queue, "");
+        for id in tasks {
+            call.push(id.stored());
+        }
+        let mut reply = self.run_surely(call).await?;
         Ok(Reasked { tasks: reply.number()?, posted: reply.flag()?, next: reply.wait()? })
     }
 

@@ -237,8 +237,8 @@ scripts! {
     REASK = "reask": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
         "task_born", "ready", "due_next", "key_as_table", "after", "after_post", "after_input",
-        "after_free", "after_ref", "after_end", "task_bytes", "biz_key", "biz_end", "task_tries",
-        "waiters", "task_ended", "after_answer",
+        "after_free", "after_ref", "after_end", "group", "after_resolve", "task_bytes", "biz_key",
+        "biz_end", "task_tries", "waiters", "task_ended", "after_answer",
     ]
     dying ["history", "history_death"] -> "deaths_of"
     [

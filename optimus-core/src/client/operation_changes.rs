@@ -1,6 +1,6 @@
 //! One step of an operation: some of its tasks are counted or changed.
 
-use std::{cmp::Reverse, collections::HashSet, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, slice, time::Duration};
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -91,9 +91,9 @@ impl Changes<'_> {
     pub(super) async fn change(&self, hold: &mut Hold) -> Result<After, BrokerError> {
         let number = hold.progress.chunk + 1;
         if number > hold.progress.chunks {
-            return Ok(After::Over);
+            return self.ask(hold).await;
         }
-        let chunk = self.chunk(hold, number).await?;
+        let chunk = self.chunk(hold, number).await?.ok_or_else(lost)?;
         if hold.stored_queue.as_ref() != Some(&chunk.queue) {
             // Another carrier would not look for uncounted changes in this queue yet.
             hold.progress.place = Some(start(first_state(hold), chunk.queue.clone()));
@@ -115,23 +115,51 @@ impl Changes<'_> {
         hold.progress.reach(tasks.len() as u64);
         if rest.is_empty() {
             (hold.progress.chunk, hold.progress.within) = (number, 0);
-            hold.has_reached = Some(number);
+            // Requeued tasks are asked for later.
+            hold.has_reached = (hold.about.act != OperationAct::Requeue).then_some(number);
         } else {
             hold.chunk = Some((number, chunk));
         }
         Ok(After::More)
     }
 
+    /// Lets some of the tasks that were requeued ask for what they wait for. Before that, a task
+    /// that they wait for could still be one that has ended, and comes back later.
+    async fn ask(&self, hold: &mut Hold) -> Result<After, BrokerError> {
+        let number = hold.progress.asked_chunk + 1;
+        if hold.about.act != OperationAct::Requeue || number > hold.progress.chunks {
+            return Ok(After::Over);
+        }
+        // An earlier release, which lets them ask at once, removes those that it has reached.
+        if let Some(Chunk { queue, mut tasks }) = self.chunk(hold, number).await?
+            && self.broker.outboxes(slice::from_ref(&queue)).await?.contains(&true)
+        {
+            let rest = tasks.split_off(tasks.len().min(CHANGED_MAX));
+            match self.broker.reask_of(&queue, tasks.iter().map(|task| &task.id)).await {
+                // A queue that is damaged, or needs a later release, does not keep the others.
+                Err(BrokerError::Rejected(_) | BrokerError::Refused(Refusal::Newer, _)) => {}
+                Err(problem) => return Err(problem),
+                Ok(asked) if asked.posted => relay(self.broker.clone(), queue.clone()).await,
+                Ok(_) => {}
+            }
+            if !rest.is_empty() {
+                hold.chunk = Some((number, Chunk { queue, tasks: rest }));
+                return Ok(After::More);
+            }
+        }
+        (hold.progress.asked_chunk, hold.has_reached) = (number, Some(number));
+        Ok(After::More)
+    }
+
     /// Returns counted tasks: those that are kept from the step before, or the stored ones.
-    async fn chunk(&self, hold: &mut Hold, number: u64) -> Result<Chunk, BrokerError> {
+    async fn chunk(&self, hold: &mut Hold, number: u64) -> Result<Option<Chunk>, BrokerError> {
         if let Some((kept, chunk)) = hold.chunk.take()
             && kept == number
         {
-            return Ok(chunk);
+            return Ok(Some(chunk));
         }
         let stored = self.broker.operation_counted(self.slot, self.id, number).await?;
-        let chunk = stored.as_deref().and_then(Chunk::decode);
-        chunk.ok_or_else(|| BrokerError::UnexpectedReply(LOST.to_owned()))
+        Ok(stored.as_deref().and_then(Chunk::decode))
     }
 
     /// Changes tasks of a batch by one call. Returns how many it changed, and how many were not as
@@ -294,6 +322,10 @@ impl Changes<'_> {
         }
         Ok(Matching { rows, tasks, scanned, next })
     }
+}
+
+fn lost() -> BrokerError {
+    BrokerError::UnexpectedReply(LOST.to_owned())
 }
 
 /// Returns whether a task is not counted yet, as far as is remembered.

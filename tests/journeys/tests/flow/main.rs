@@ -22,3 +22,4 @@ mod groups_faults;
 mod groups_nested;
 mod lanes;
 mod limits;
+mod undone;

@@ -201,7 +201,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
     ("rescan", &["roster, slow"]),
     ("apply", &["ends here", "questions and answers", "members", "results"]),
     ("relay", &["some", "all"]),
-    ("reask", &["all"]),
+    ("reask", &["all", "of an operation"]),
     ("schedule", &["scheduled new", "scheduled change", "scheduled of code"]),
     (
         "reschedule",

@@ -37,11 +37,14 @@ impl World {
             ("gives up", ready(job()).waiting_for(gives_up)),
             ("unmet", ready(job()).waiting_for(wait("held"))),
             ("unmet there", ready(job()).waiting_for(after(&there))),
+            ("back", ready(job()).waiting_for(or(Cancel, wait("dead")))),
+            ("back there", ready(job()).waiting_for(after(&there))),
         ];
         self.submit(bench, 5_000, tasks).await;
-        for name in ["unmet", "unmet there"] {
+        for name in ["unmet", "unmet there", "back", "back there"] {
             bench.at(5_000).cancel(self.id(name)).await.expect("the task is blocked");
         }
+        self.bring_back(bench, ["back", "back there"]).await;
         let asks = format!("1 ask {}0 {}", there.stored(), self.id("held biz").stored());
         self.apply(bench, 5_000, vec![asks]).await.expect("it is asked");
     }
@@ -85,6 +88,10 @@ impl World {
                 let first = (START + 5_000) * 1_024 + 1;
                 let last = if situation == "some" { first } else { first + 1_000 };
                 broker.relayed(&outgoing, last).await.map(drop)
+            }
+            ("reask", "of an operation") => {
+                let back = ["back", "back there", "unmet"].map(|name| self.id(name));
+                broker.reask_of(&bench.queue, back).await.map(drop)
             }
             _ => bench.at(NOW + 10_000).reask(&bench.queue).await.map(drop),
         }

@@ -57,6 +57,26 @@ impl World {
         bench.at(59_000).operation_adopt(queue, "op", FENCE, 1).await.unwrap();
     }
 
+    /// Requeues tasks that were cancelled while they waited, in a batch of another operation.
+    pub(crate) async fn bring_back<const N: usize>(&self, bench: &Bench, names: [&str; N]) {
+        let states = &[TaskState::Cancelled];
+        let batch = OperationBatch {
+            operation: "undo",
+            fence: 1,
+            number: 1,
+            states,
+            until_ms: START + NOW,
+        };
+        let counted = |name: &str| CountedTask {
+            id: self.id(name).clone(),
+            mark: Mark::ended(START + 5_000),
+        };
+        let tasks: Vec<_> = names.into_iter().map(counted).collect();
+        let (all, _) =
+            bench.at(5_000).operate(Act::Requeue, &bench.queue, batch, &tasks).await.unwrap();
+        assert!(all.iter().all(|one| matches!(one, Changed::Done)), "{all:?}");
+    }
+
     pub(crate) async fn operate_in(
         &self,
         bench: &Bench,

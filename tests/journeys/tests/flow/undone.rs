@@ -1,0 +1,157 @@
+//! Operations that bring back tasks which wait for each other.
+
+use std::time::Duration;
+
+use crate::common::{
+    Bench, Gate,
+    orders::{Log, SOON, done, reserve, start, state, submit},
+};
+use optimus_core::{
+    Operation, OperationAct, OperationFilter, OperationState, PrerequisiteFailure, TaskHandle,
+    TaskState, broker::Broker,
+};
+use optimus_testkit::eventually;
+
+/// Counts the tasks of a filter, and confirms their number.
+async fn confirmed(bench: &Bench, act: OperationAct, filter: OperationFilter) -> Operation {
+    let operations = bench.client.operations();
+    let counting = operations.count(act, filter, "ann").await.unwrap();
+    let counted = operations.carry(&counting.id).await.unwrap();
+    operations.confirm(&counted.id, counted.matched, "").await.unwrap();
+    counted
+}
+
+/// Changes the tasks of a filter. Returns how many.
+async fn changed(bench: &Bench, act: OperationAct, filter: OperationFilter) -> Operation {
+    let operation = confirmed(bench, act, filter).await;
+    let over = bench.client.operations().carry(&operation.id).await.unwrap();
+    assert_eq!(over.state, OperationState::Done, "{over:?}");
+    over
+}
+
+/// Cancels all tasks that have not begun. Returns the filter of the tasks to bring back.
+async fn cancelled(bench: &Bench) -> OperationFilter {
+    let waiting = OperationFilter::of(TaskState::Ready).or(TaskState::Blocked);
+    changed(bench, OperationAct::Cancel, waiting).await.undo().unwrap()
+}
+
+/// Submits orders, each after the one before it, to these queues in turn.
+async fn submit_chain<const N: usize>(
+    bench: &Bench,
+    queues: [&str; N],
+    policy: Option<PrerequisiteFailure>,
+) -> Vec<TaskHandle<()>> {
+    let mut chain: Vec<TaskHandle<()>> = Vec::new();
+    for (step, queue) in queues.into_iter().enumerate() {
+        let call = reserve(&format!("{policy:?} {step}")).queue(queue);
+        let call = match (chain.last(), policy) {
+            (None, _) => call,
+            (Some(before), None) => call.after(before),
+            (Some(before), Some(policy)) => call.after(before).on_prerequisite_failure(policy),
+        };
+        chain.push(submit(bench, call).await);
+    }
+    chain
+}
+
+async fn are_blocked(tasks: &[TaskHandle<()>]) {
+    for task in tasks {
+        assert_eq!(state(task).await, TaskState::Blocked);
+    }
+}
+
+/// Cancels a chain over these queues and brings it back. All of it waits again, and runs in order.
+async fn comes_back<const N: usize>(
+    bench: &Bench,
+    queues: [&str; N],
+    policy: Option<PrerequisiteFailure>,
+) {
+    let chain = submit_chain(bench, queues, policy).await;
+    let undo = cancelled(bench).await;
+    for task in &chain {
+        assert_eq!(state(task).await, TaskState::Cancelled);
+    }
+    let back = changed(bench, OperationAct::Requeue, undo).await;
+    assert_eq!((back.matched, back.done), (N as u64, N as u64), "{back:?}");
+    assert_eq!(state(&chain[0]).await, TaskState::Ready);
+    are_blocked(&chain[1..]).await;
+    let (log, gate) = (Log::default(), Gate::new());
+    let worker = start(bench, &log, &gate, ["default", "stock"]);
+    done(&chain[N - 1]).await;
+    worker.stop().await;
+    let all: Vec<_> = (0..N).map(|n| format!("reserve {policy:?} {n}")).collect();
+    assert_eq!(log.lines(), all);
+}
+
+on_both! {
+    async fn an_undo_brings_back_chains_over_several_queues(bench: Bench) {
+        for policy in [None, Some(PrerequisiteFailure::Cancel)] {
+            comes_back(&bench, ["stock", "default", "stock", "default", "stock"], policy).await;
+            comes_back(&bench, ["default", "stock", "default", "stock", "default"], policy).await;
+        }
+    }
+
+    async fn an_undo_starts_no_task_whose_prerequisite_comes_back(bench: Bench) {
+        comes_back(&bench, ["stock", "default"], Some(PrerequisiteFailure::Run)).await;
+    }
+
+    async fn an_undo_brings_back_many_tasks_that_wait_for_one(bench: Bench) {
+        let cancel = PrerequisiteFailure::Cancel;
+        let first = submit(&bench, reserve("first")).await;
+        let mut others = Vec::new();
+        for number in 0..100 {
+            let call = reserve(&number.to_string()).after(&first).on_prerequisite_failure(cancel);
+            others.push(submit(&bench, call).await);
+        }
+        let undo = cancelled(&bench).await;
+        let back = changed(&bench, OperationAct::Requeue, undo).await;
+        assert_eq!((back.matched, back.done), (101, 101), "{back:?}");
+        assert_eq!(state(&first).await, TaskState::Ready);
+        are_blocked(&others).await;
+        let (log, gate) = (Log::default(), Gate::new());
+        let worker = start(&bench, &log, &gate, ["default"]);
+        for task in &others {
+            done(task).await;
+        }
+        worker.stop().await;
+    }
+
+    async fn tasks_whose_prerequisite_does_not_come_back_do_what_they_are_to_do(bench: Bench) {
+        let cancel = PrerequisiteFailure::Cancel;
+        for queue in ["default", "stock"] {
+            let first = submit(&bench, reserve("first").queue(queue)).await;
+            let second = reserve("second").after(&first).on_prerequisite_failure(cancel);
+            let second = submit(&bench, second).await;
+            let undo = cancelled(&bench).await;
+            bench.client.delete(first.id()).await.unwrap();
+            let third = submit(&bench, reserve("third").after(&second)).await;
+            let back = changed(&bench, OperationAct::Requeue, undo).await;
+            assert_eq!((back.matched, back.done), (1, 1), "{back:?}");
+            let is_over = async || state(&second).await == TaskState::Cancelled;
+            eventually("it is cancelled again", SOON, is_over).await;
+            assert_eq!(state(&third).await, TaskState::Blocked);
+            for task in [&second, &third] {
+                bench.client.delete(task.id()).await.unwrap();
+            }
+        }
+    }
+
+    async fn another_carrier_lets_the_requeued_tasks_ask(bench: Bench) {
+        let (log, gate) = (Log::default(), Gate::new());
+        let chain = submit_chain(&bench, ["stock", "default"], None).await;
+        let undo = cancelled(&bench).await;
+        let undo = confirmed(&bench, OperationAct::Requeue, undo).await;
+        let operations = bench.client.operations();
+        let mut carrier = operations.carrier(&undo.id).lease(Duration::from_millis(1));
+        while carrier.step().await.unwrap().done < 2 {}
+        // This carrier is killed here, and has let nobody ask.
+        drop(carrier);
+        let broker: &Broker = bench.client.broker();
+        assert!(broker.outgoing(chain[1].id().queue()).await.unwrap().is_empty());
+        let over = operations.carry(&undo.id).await.unwrap();
+        assert_eq!((over.state, over.done), (OperationState::Done, 2));
+        let worker = start(&bench, &log, &gate, ["default", "stock"]);
+        done(&chain[1]).await;
+        worker.stop().await;
+    }
+}
