@@ -4,8 +4,10 @@ use sqlx::Pool;
 
 use crate::{Dialect, Error, OutboxDb};
 
-/// Several programs may create the tables at once; PostgreSQL would refuse all but one of them.
-const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(7020671893)";
+/// Several programs may create the tables at once; PostgreSQL would refuse all but one of them. A
+/// notice of each table that is there already would be logged at each start of a program.
+const LOCK: &str =
+    "BEGIN; SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(7020671893)";
 
 /// Creates the tables that are missing. Safe to run at each start of a program, and in several
 /// programs at once. For migrations of your own, take the statements of [`Dialect::migration`].

@@ -71,7 +71,8 @@ impl EachEvent {
 
 impl Subscriber for EachEvent {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
+        // Code that asks whether it should make an event has neither.
+        !metadata.is_span()
             && metadata.target().starts_with(self.target)
             && *metadata.level() <= self.level
     }

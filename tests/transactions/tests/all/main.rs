@@ -14,6 +14,7 @@ mod guards;
 mod half_open;
 mod in_memory;
 mod killed_waiting;
+mod migrated;
 mod namespaces;
 mod odd_queues;
 mod once;
