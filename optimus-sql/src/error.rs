@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use optimus_core::Snooze;
 use sqlx::error::DatabaseError;
+
+use crate::once_wait::SNOOZE;
 
 /// Why something in a database was not done. `Debug` prints the same text as `Display`, because
 /// `main` prints a returned error with it.
@@ -73,6 +76,17 @@ pub enum Error {
     SamePart {
         /// The name; empty for `once`.
         part: String,
+    },
+    /// An earlier attempt of this task is still in the body of [`once`](crate::Once::once), such as
+    /// one whose process is frozen. In SQLite, it may be any other transaction that writes. A
+    /// handler that returns this error snoozes, as with its source: the task runs again after 5 s,
+    /// which uses no retry.
+    #[error("{what}; this attempt looks again in {} s", SNOOZE.as_secs())]
+    Waits {
+        /// What it waits for.
+        what: &'static str,
+        /// The word that the worker finds.
+        source: Snooze,
     },
     /// A statement of an earlier attempt has committed its transaction of `once`, such as
     /// `CREATE TABLE` in MySQL. So what it did before that statement is applied, and its output is

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use optimus_core::{Context, Error as TaskError, Submission};
+use optimus_core::{Context, Submission};
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{Pool, Transaction};
 
@@ -11,9 +11,11 @@ use crate::{
     Dialect, Error, OutboxDb, Tx,
     json_output::to_json,
     limit,
+    once_marker::{Inserted, Marker, ensure_floor, floor_of},
     once_parts::Claim,
+    once_wait::{Looks, is_taken},
     statement::{Kind, Statement, Value},
-    transaction::{check_mark, commit, run, store},
+    transaction::{commit, run, store},
     unsent::look_after_commit,
     whole::whole,
 };
@@ -29,9 +31,13 @@ pub trait Once {
     /// Effects outside of the database are not part of this. A handler with several such
     /// transactions in one database names them: [`once_part`](Self::once_part).
     ///
-    /// Another attempt waits while this one is in its body. If the process of this one is frozen,
-    /// PostgreSQL and MySQL end the transaction once it has stood still for 60 s, so no body may
-    /// let its connection rest for longer. SQLite has no such limit.
+    /// A later attempt does not begin while an earlier one is in its body. It looks again for some
+    /// seconds, for at most half of its time, and keeps no connection between its looks. Then it
+    /// returns [`Error::Waits`], with which the task snoozes for 5 s: that uses no retry.
+    ///
+    /// If the process of the earlier attempt is frozen, PostgreSQL and MySQL end its transaction
+    /// once it has stood still for 60 s, so no body may let its connection rest for longer. SQLite
+    /// has no such limit.
     ///
     /// ```no_run
     /// # use optimus_core::{BoxError, Context};
@@ -52,10 +58,11 @@ pub trait Once {
     /// The error of the body. Converted: [`Error::Database`]; [`Error::Ended`] if the database has
     /// ended the transaction before its commit, because the body has passed over an error;
     /// [`Error::Stale`] if a marker of this attempt may have been purged; [`Error::SamePart`] if
-    /// this attempt has run `once` already; [`Error::Output`] for an output that JSON can't keep;
-    /// [`Error::NoOutput`] if an earlier attempt was cut off by a statement that commits;
-    /// [`Error::Task`] in a run of several gathered calls, because another run may have other
-    /// calls.
+    /// this attempt has run `once` already; [`Error::Waits`] if an earlier attempt is still in its
+    /// body: return it, and the task runs again soon; [`Error::Output`] for an output that JSON
+    /// can't keep; [`Error::NoOutput`] if an earlier attempt was cut off by a statement that
+    /// commits; [`Error::Task`] in a run of several gathered calls, because another run may have
+    /// other calls.
     fn once<'a, DB, T, E, F, Fut>(
         &'a self,
         pool: &'a Pool<DB>,
@@ -123,7 +130,7 @@ where
 {
     let marker = Marker::of(ctx, part)?;
     let claim = Claim::of(ctx, part, pool)?;
-    let tx = match whole(begin_with(marker.clone(), pool.clone())).await? {
+    let tx = match begin_in_turn(ctx, &marker, pool).await? {
         Begun::New(tx) => tx,
         Begun::Known(stored) => {
             let stored = stored.ok_or(Error::NoOutput)?;
@@ -148,21 +155,44 @@ enum Begun<DB: OutboxDb> {
     Known(Option<String>),
 }
 
-/// Begins a transaction, and inserts the marker.
-async fn begin_with<DB: OutboxDb>(marker: Marker, pool: Pool<DB>) -> Result<Begun<DB>, Error> {
+/// Begins a transaction with a marker, once no earlier attempt is in its own one.
+async fn begin_in_turn<DB: OutboxDb>(
+    ctx: &Context,
+    marker: &Marker,
+    pool: &Pool<DB>,
+) -> Result<Begun<DB>, Error> {
+    let mut looks = Looks::of(ctx);
+    loop {
+        match whole(begin_with(marker.clone(), pool.clone())).await {
+            Ok(Some(begun)) => return Ok(begun),
+            Ok(None) => {}
+            Err(Error::Database(problem)) if is_taken(DB::DIALECT, &problem) => {}
+            Err(problem) => return Err(problem),
+        }
+        looks.wait(DB::DIALECT).await?;
+    }
+}
+
+/// Begins a transaction, and inserts the marker; returns nothing if another attempt is about to
+/// commit it.
+async fn begin_with<DB: OutboxDb>(
+    marker: Marker,
+    pool: Pool<DB>,
+) -> Result<Option<Begun<DB>>, Error> {
+    marker.look(&pool).await?;
     if DB::DIALECT == Dialect::MySql {
-        ensure_floor(&pool, &marker.queue).await?;
+        ensure_floor(&pool, marker.queue()).await?;
     }
     let mut tx = limit::begin(&pool).await?;
     let inserted = marker.insert::<DB>(&mut tx).await;
-    let (mut tx, inserted) = limit::keep(tx, inserted).await?;
-    if inserted == Inserted::New {
-        return Ok(Begun::New(tx));
-    }
-    let stored = marker.output::<DB>(&mut tx).await;
-    let (tx, stored) = limit::keep(tx, stored).await?;
+    let (tx, inserted) = limit::keep(tx, inserted).await?;
+    let begun = match inserted {
+        Inserted::New => return Ok(Some(Begun::New(tx))),
+        Inserted::Known(stored) => Some(Begun::Known(stored)),
+        Inserted::Taken => None,
+    };
     limit::roll_back(tx).await?;
-    Ok(Begun::Known(stored))
+    Ok(begun)
 }
 
 /// Stores what a body leaves, and commits.
@@ -180,119 +210,6 @@ async fn end<DB: OutboxDb>(
     let (mut tx, ()) = limit::keep(tx, completed).await?;
     limit::lift::<DB>(&mut tx).await?;
     commit(tx).await
-}
-
-/// What became of the insert of a marker.
-#[derive(PartialEq, Eq)]
-enum Inserted {
-    New,
-    /// Another attempt has committed it.
-    Known,
-}
-
-/// What shows that a part of a task was applied.
-#[derive(Clone)]
-struct Marker {
-    queue: String,
-    task: String,
-    part: String,
-    fence: u64,
-}
-
-impl Marker {
-    fn of(ctx: &Context, part: &str) -> Result<Self, Error> {
-        if ctx.calls().len() > 1 {
-            let what = "`once` is for a task that runs alone: another run of gathered calls may \
-                        have other calls, so use a guard, or a unique key for each call";
-            return Err(TaskError::invalid(what).into());
-        }
-        if !part.is_empty() {
-            optimus_core::validate_name(part)
-                .map_err(|problem| TaskError::invalid(format!("a part of `once`: {problem}")))?;
-        }
-        let (queue, task) = (ctx.queue().to_string(), ctx.id().uuid().to_string());
-        Ok(Self { queue, task, part: part.to_owned(), fence: ctx.fence() })
-    }
-
-    /// Inserts the marker. If another attempt is about to commit it, this waits.
-    async fn insert<DB: OutboxDb>(
-        &self,
-        connection: &mut DB::Connection,
-    ) -> Result<Inserted, Error> {
-        let fence = i64::try_from(self.fence).unwrap_or(i64::MAX);
-        let insert = DB::DIALECT.insert_new("optimus_once", "queue,task,part,fence");
-        let insert = self.with_key(Statement::new(insert)).with(fence);
-        if DB::run(connection, insert).await? == 0 {
-            return Ok(Inserted::Known);
-        }
-        // After the insert: a purge that is under way has either raised the floor before this read,
-        // or waits for this transaction.
-        let select = "SELECT fence FROM optimus_fence WHERE name = ?";
-        let select = Statement::new(select).with(floor_of(&self.queue));
-        let rows = DB::read(connection, select.add(DB::DIALECT.for_share()), &[Kind::Int]).await?;
-        let seen = rows.first().map_or(0, |row| u64::try_from(row[0].int()).unwrap_or(0));
-        if self.fence <= seen {
-            let (name, fence) = (self.queue.clone(), self.fence);
-            return Err(Error::Stale { name, fence, seen });
-        }
-        Ok(Inserted::New)
-    }
-
-    /// Reads the output that an attempt has stored; none if it was cut off.
-    async fn output<DB: OutboxDb>(
-        &self,
-        connection: &mut DB::Connection,
-    ) -> Result<Option<String>, Error> {
-        let select = "SELECT output FROM optimus_once WHERE queue = ? AND task = ? AND part = ?";
-        // A plain read of MySQL would show the database as of the beginning of the transaction.
-        let select = self.with_key(Statement::new(select)).add(DB::DIALECT.for_share());
-        let rows = DB::read(connection, select, &[Kind::Text]).await?;
-        let row = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-        Ok(row.into_iter().next().and_then(Value::into_text))
-    }
-
-    /// Stores the output, if the transaction is still open.
-    async fn complete<DB: OutboxDb>(
-        &self,
-        connection: &mut DB::Connection,
-        output: String,
-    ) -> Result<(), Error> {
-        check_mark::<DB>(connection).await?;
-        let update = "UPDATE optimus_once SET output = ? WHERE queue = ? AND task = ? AND part = ?";
-        let update = self.with_key(Statement::new(update).with(output));
-        // Without a marker, a later attempt would apply everything again.
-        if DB::run(connection, update).await? == 1 { Ok(()) } else { Err(Error::Ended) }
-    }
-
-    fn with_key(&self, statement: Statement) -> Statement {
-        statement.with(&*self.queue).with(&*self.task).with(&*self.part)
-    }
-}
-
-/// The name of the fence below which the markers of a queue may be purged.
-fn floor_of(queue: &str) -> String {
-    format!("@once.{queue}")
-}
-
-/// Creates the floor of a queue, unless it is there. In MySQL, to lock a row that is not there is
-/// to lock the gap in which guards insert theirs. It comes before the marker, because attempts
-/// that wait for a marker that is rolled back would wait for each other.
-async fn ensure_floor<DB: OutboxDb>(pool: &Pool<DB>, queue: &str) -> Result<(), Error> {
-    let select = Statement::new("SELECT fence FROM optimus_fence WHERE name = ?");
-    let select = select.with(floor_of(queue));
-    let found = DB::read(&mut *pool.acquire().await?, select, &[Kind::Int]).await?;
-    if found.is_empty() {
-        create_floor(pool, queue).await?;
-    }
-    Ok(())
-}
-
-/// Creates the floor of a queue, in a transaction of its own, so that nothing stays locked.
-async fn create_floor<DB: OutboxDb>(pool: &Pool<DB>, queue: &str) -> Result<(), Error> {
-    let insert = DB::DIALECT.insert_new("optimus_fence", "name,fence");
-    let insert = Statement::new(insert).with(floor_of(queue)).with(0);
-    DB::run(&mut *pool.acquire().await?, insert).await?;
-    Ok(())
 }
 
 /// The most markers that one transaction of a purge deletes.

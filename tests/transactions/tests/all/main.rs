@@ -20,6 +20,7 @@ mod odd_queues;
 mod once;
 mod once_killed;
 mod once_outputs;
+mod once_waits;
 mod outbox;
 mod raced;
 mod rolled_back;
