@@ -135,10 +135,14 @@ async fn a_rebuild_can_be_made_by_requests() {
     let items = json!(["a", { "id": "new", "since": since }]);
     let page = json!({ "step": "page", "rebuild": rebuild, "items": items });
     assert_eq!(desk.post(DESK, "rebuild", &page).await.body["added"], 1);
+    let empty = |id: &str| json!({ "step": "page", "rebuild": id, "items": [] });
+    assert_eq!(desk.post(DESK, "rebuild", &empty(rebuild)).await.body["added"], 0);
     let finish = json!({ "step": "finish", "rebuild": rebuild });
     assert_eq!(desk.post(DESK, "rebuild", &finish).await.body, json!({ "removed": 1 }));
-    let late = desk.post(DESK, "rebuild", &page).await;
-    assert_eq!(late.code(), (409, "rebuild_ended"));
+    for late in [page, empty(rebuild), empty("invented")] {
+        let refused = desk.post(DESK, "rebuild", &late).await;
+        assert_eq!(refused.code(), (409, "rebuild_ended"), "{late}");
+    }
     assert_eq!(ids(&desk.post(ANN, "assign", &json!({ "count": 9 })).await), ["new", "a"]);
 }
 

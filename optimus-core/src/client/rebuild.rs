@@ -71,7 +71,7 @@ impl Rebuild {
     /// Lists items, 500 for each call of Redis. [`Item::waiting_since`] gives new ones their place.
     ///
     /// # Errors
-    /// [`DispenserError::RebuildEnded`]; otherwise as of [`Dispenser::add`].
+    /// [`DispenserError::RebuildEnded`], also for no items; otherwise as of [`Dispenser::add`].
     pub async fn add<I: Into<Item>>(
         &self,
         items: impl IntoIterator<Item = I>,
@@ -79,7 +79,10 @@ impl Rebuild {
         let (slot, items) = (self.dispenser.slot()?, checked_items(items)?);
         let mut sum = Added::default();
         let desk = &self.dispenser;
-        for (number, page) in items.chunks(DISPENSER_PAGE).enumerate() {
+        // A page without items is sent, too, because only Redis knows whether the rebuild is open.
+        let empty = items.is_empty().then_some(&[][..]);
+        let pages = items.chunks(DISPENSER_PAGE).chain(empty);
+        for (number, page) in pages.enumerate() {
             let name = desk.name_of(number)?;
             let request = desk.request(&name);
             let added = desk.broker().dispenser_rebuild_page(&slot, request, &self.id, page).await;

@@ -104,6 +104,12 @@ async fn a_rebuild_that_another_replaced_or_that_took_too_long_is_refused(bench:
     assert_eq!(refusal(bench.end_rebuild(3_600_001, "r2").await), Refusal::Stale);
     let unknown = bench.at(2).dispenser_rebuild_page(slot, "", "no", &items(&["b"])).await;
     assert_eq!(refusal(unknown), Refusal::Stale);
+    for (at, ended) in [(2, "r1"), (2, "no"), (3_600_001, "r2")] {
+        let empty = bench.at(at).dispenser_rebuild_page(slot, "", ended, &[]).await;
+        assert_eq!(refusal(empty), Refusal::Stale, "{ended}");
+    }
+    let empty = bench.at(2).dispenser_rebuild_page(slot, "", "r2", &[]).await;
+    assert_eq!(empty.unwrap(), Added::default());
     bench.assert_unchanged(&before).await;
     assert_eq!(bench.pool().await, ["a"], "what was added stays");
 }
