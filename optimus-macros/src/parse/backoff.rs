@@ -71,7 +71,7 @@ impl Numbers {
             let (name, value) = part
                 .split_once('=')
                 .map(|(name, value)| (name.trim(), value.trim()))
-                .ok_or_else(|| format!("`{part}` in `{formula}` should be `name = value`"))?;
+                .ok_or_else(|| unnamed(formula, part, names, inside))?;
             if given.contains(&name) {
                 return Err(format!("`{name}` is given twice in `{formula}`"));
             }
@@ -95,6 +95,32 @@ impl Numbers {
 
 fn unknown(formula: &str, name: &str, there_are: &[&str]) -> String {
     format!("`{formula}` has no parameter `{name}`; it has {}", suggest::list(there_are))
+}
+
+/// Says that a parameter has no name, and writes the formula as it was meant, if that is clear.
+fn unnamed(formula: &str, part: &str, names: &[&str], inside: &str) -> String {
+    match with_names(names, inside).map(|inside| format!("{formula}({inside})")) {
+        Some(meant) if parse(&meant).is_ok() => {
+            format!("`{part}` in `{formula}` has no name; write {meant:?}")
+        }
+        _ => {
+            let there_are = suggest::list(names);
+            format!("`{part}` in `{formula}` should be `name = value`; it has {there_are}")
+        }
+    }
+}
+
+/// Gives each parameter a name: by its place, and to a share that of the jitter.
+fn with_names(names: &[&str], inside: &str) -> Option<String> {
+    let with_name = |(at, part): (usize, &str)| match part.split_once(char::is_whitespace) {
+        _ if part.contains('=') => Some(part.to_owned()),
+        Some((name, value)) => Some(format!("{name} = {}", value.trim_start())),
+        None if at > 0 && share(part).is_ok() => Some(format!("jitter = {part}")),
+        None => names.get(at).map(|name| format!("{name} = {part}")),
+    };
+    let parts = inside.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts: Option<Vec<String>> = parts.enumerate().map(with_name).collect();
+    Some(parts?.join(", "))
 }
 
 fn positive(name: &str, value: &str) -> Result<Duration, String> {
@@ -149,7 +175,12 @@ mod tests {
             ("sidekiq(base = 1s)", "has no parameters"),
             ("fixed(base = 1s)", "no parameter `base`; it has `wait` and `jitter`"),
             ("fixed(cap = 1s)", "no parameter `cap`"),
-            ("linear(base 1s)", "should be `name = value`"),
+            ("linear(base 1s)", "`base 1s` in `linear` has no name; write \"linear(base = 1s)\""),
+            ("fixed(2s)", "`2s` in `fixed` has no name; write \"fixed(wait = 2s)\""),
+            ("exponential(1s, 10m, 0.5)", "\"exponential(base = 1s, cap = 10m, jitter = 0.5)\""),
+            ("linear(base = 1s, 0)", "write \"linear(base = 1s, jitter = 0)\""),
+            ("fixed(1s, 0.2, 3s)", "should be `name = value`; it has `wait` and `jitter`"),
+            ("linear(cap = 1h, 1s)", "`1s` in `linear` should be `name = value`"),
             ("linear(base = 1s, base = 2s)", "given twice"),
             ("linear(base = 1)", "1 has no unit"),
             ("linear(base = 0s)", "above zero"),

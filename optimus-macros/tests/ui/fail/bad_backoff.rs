@@ -25,4 +25,7 @@ async fn on_lost() {}
 #[optimus::task(backoff = "expo")]
 async fn beginning() {}
 
+#[optimus::task(backoff = "fixed(2s)")]
+async fn without_name() {}
+
 fn main() {}
