@@ -13,10 +13,10 @@ use crate::{Command, refuse};
 
 pub(crate) const COMMAND: Command = Command {
     name: "console",
-    usage: "console [--all]",
+    usage: "console [--all | --pictures]",
     about: "Check, build and test the pages of the console in Chromium. With --all, test each page \
-            wide and narrow, light and dark.",
-    run: console,
+            wide and narrow, light and dark. With --pictures, draw the pictures of the documents.",
+    run: |args| console(&args),
 };
 
 /// The names of the browser, as the tests look for them.
@@ -34,11 +34,25 @@ pub(crate) enum Extent {
     All,
 }
 
-fn console(args: Vec<String>) -> anyhow::Result<bool> {
-    let all = args.iter().any(|arg| arg == "--all");
-    refuse(&args.into_iter().filter(|arg| arg != "--all").collect::<Vec<_>>())?;
-    check(if all { Extent::All } else { Extent::Short })?;
+fn console(args: &[String]) -> anyhow::Result<bool> {
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--all"] => check(Extent::All)?,
+        ["--pictures"] => draw()?,
+        _ => {
+            refuse(args)?;
+            check(Extent::Short)?;
+        }
+    }
     Ok(true)
+}
+
+/// Draws the pictures of the documents. Installs the programs that are missing.
+fn draw() -> anyhow::Result<()> {
+    let node = prepared(Extent::All)?;
+    if !install::is_there("pngquant") {
+        install::pngquant()?;
+    }
+    npm(&node, &["run", "--silent", "screenshots"], Extent::All)
 }
 
 /// Checks, builds and tests the pages. Installs the programs that are missing.
@@ -47,11 +61,7 @@ fn console(args: Vec<String>) -> anyhow::Result<bool> {
 ///
 /// When a check fails, or the built files differ from those in the repository.
 pub(crate) fn check(extent: Extent) -> anyhow::Result<()> {
-    let node = Node::find_or_download()?;
-    if !BROWSERS.iter().any(|name| install::is_there(name)) {
-        install::chromium()?;
-    }
-    npm(&node, &["ci", "--no-audit", "--no-fund"], extent)?;
+    let node = prepared(extent)?;
     npm(&node, &["run", "--silent", "check"], extent)?;
     npm(&node, &["run", "--silent", "test"], extent)?;
     let before = built()?;
@@ -61,6 +71,16 @@ pub(crate) fn check(extent: Extent) -> anyhow::Result<()> {
         "optimus-console/dist was not what its sources build; it has been built: commit it"
     );
     npm(&node, &["run", "--silent", "test:browser"], extent)
+}
+
+/// Finds or installs what the pages need: Node.js, Chromium, and the packages of npm.
+fn prepared(extent: Extent) -> anyhow::Result<Node> {
+    let node = Node::find_or_download()?;
+    if !BROWSERS.iter().any(|name| install::is_there(name)) {
+        install::chromium()?;
+    }
+    npm(&node, &["ci", "--no-audit", "--no-fund"], extent)?;
+    Ok(node)
 }
 
 fn npm(node: &Node, args: &[&str], extent: Extent) -> anyhow::Result<()> {

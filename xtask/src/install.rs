@@ -141,6 +141,15 @@ pub(crate) fn chromium() -> anyhow::Result<()> {
     install("Chromium", |manager| (manager.server, manager.chromium))
 }
 
+/// Installs pngquant, which makes the pictures of the documents small.
+///
+/// # Errors
+///
+/// The same as for [`redis_server`].
+pub(crate) fn pngquant() -> anyhow::Result<()> {
+    install("pngquant", |manager| (manager.server, "pngquant"))
+}
+
 /// Installs Prometheus with `promtool`. No service of it runs.
 ///
 /// # Errors

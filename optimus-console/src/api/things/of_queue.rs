@@ -58,8 +58,8 @@ fn lane_row(queue: &QueueName, lane: &LaneDetails, payloads: Payloads) -> ThingR
 fn lane_state(lane: &LaneDetails, payloads: Payloads) -> String {
     match (&lane.shut, &lane.dead[..]) {
         (Some(shut), _) => pause_shown(shut, payloads).to_string(),
-        (None, [first, ..]) if lane.dead.len() == lane.holders.len() => {
-            format!("blocked by {first}, which is dead: requeue or delete it")
+        (None, [_, ..]) if lane.dead.len() == lane.holders.len() => {
+            "blocked by dead tasks: requeue or delete them".to_owned()
         }
         (None, _) => "open".to_owned(),
     }

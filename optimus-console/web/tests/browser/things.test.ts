@@ -16,7 +16,7 @@ test("a lane that a dead task keeps is shown as blocked, and names the task", ()
     await goTo(page, "#/lanes");
     const row = page.locator("tbody tr").filter({ hasText: "tenant-globex" });
     await row.locator(".state.is-blocked").waitFor();
-    await row.getByText("which is dead: requeue or delete it").waitFor();
+    await row.getByText("by dead tasks: requeue or delete them").waitFor();
     const task = row.locator("a[href*='task']").last();
     assert.match((await task.getAttribute("href")) ?? "", /mail/);
   }));

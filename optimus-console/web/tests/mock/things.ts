@@ -4,7 +4,7 @@ import type { Fact } from "../../src/api/types";
 import { uuid } from "./numbers";
 
 const PAUSED = "paused by ann (warehouse moves, OPS-412)";
-const BLOCKED = `blocked by mail/${uuid(91)}, which is dead: requeue or delete it`;
+const BLOCKED = "blocked by dead tasks: requeue or delete them";
 
 const rfc = (at: number) => new Date(at).toISOString().replace(/\.\d+/, "");
 

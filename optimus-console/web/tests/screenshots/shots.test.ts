@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdir, stat } from "node:fs/promises";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { mock } from "../mock/server";
 import { browser, DIST, goTo, type Look, settled, tab } from "../browser/kit";
@@ -37,6 +37,13 @@ test("pictures of the pages", async () => {
       : undefined;
   const url = process.env["CONSOLE_URL"] ?? own?.url ?? "";
   const chromium = await browser();
+  after(async () => {
+    await chromium.close();
+    await own?.close();
+  });
+  const isSmall = spawnSync("pngquant", ["--version"]).status === 0;
+  const hint = "the pictures of the documents need pngquant: run `cargo xtask console --pictures`";
+  assert.ok(isAll || isSmall, hint);
   await mkdir(FOLDER, { recursive: true });
   let bytes = 0;
   for (const look of isAll ? ALL : ALL.slice(0, 1)) {
@@ -66,8 +73,6 @@ test("pictures of the pages", async () => {
   }
   if (!isAll) assert.ok(bytes < MOST_BYTES, `${bytes} bytes are too many for the repository`);
   console.log(`${(bytes / 1000).toFixed(0)} kB in ${FOLDER}`);
-  await chromium.close();
-  await own?.close();
 });
 
 /** Starts an operation, so that its page shows one. */
