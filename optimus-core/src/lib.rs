@@ -214,8 +214,8 @@ pub use self::{
     operation_filter::OperationFilter,
     operation_progress::{OperationProblem, OperationSample},
     operator_answers::{
-        CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, PauseAnswer,
-        QueueAnswer, RunNowAnswer, WidthAnswer,
+        CancelAnswer, DeleteAnswer, FlowCancelled, ForgetAnswer, GateAnswer, LaneCancelled,
+        PauseAnswer, QueueAnswer, RunNowAnswer, WidthAnswer,
     },
     options::{Due, OnLost, PRIORITY_MAX, TaskOptions},
     overview::QueueOverview,

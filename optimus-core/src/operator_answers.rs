@@ -1,7 +1,10 @@
-//! What an operator's call has done: [`CancelAnswer`], [`DeleteAnswer`], [`RunNowAnswer`],
-//! [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`], [`PauseAnswer`] and [`WidthAnswer`].
+//! What an operator's call has done: [`CancelAnswer`], [`FlowCancelled`], [`DeleteAnswer`],
+//! [`RunNowAnswer`], [`QueueAnswer`], [`ForgetAnswer`], [`GateAnswer`], [`PauseAnswer`] and
+//! [`WidthAnswer`].
 
 use std::fmt;
+
+use crate::{id::TaskId, state::TaskState};
 
 /// What [`Client::cancel`](crate::Client::cancel) has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +25,18 @@ pub struct LaneCancelled {
     pub cancelled: u64,
     /// How many tasks run, and were asked to stop.
     pub asked_to_stop: u64,
+}
+
+/// What [`Client::cancel_flow`](crate::Client::cancel_flow) has done with each step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlowCancelled {
+    /// The steps that are cancelled now, groups as one step each.
+    pub cancelled: Vec<TaskId>,
+    /// The steps that run, and whose workers were asked to stop them.
+    pub asked_to_stop: Vec<TaskId>,
+    /// The steps that had ended before, and how. Of one that is Forgotten, nothing is known.
+    pub ended: Vec<(TaskId, TaskState)>,
 }
 
 /// What [`Client::delete`](crate::Client::delete) has done.

@@ -119,8 +119,8 @@ pub use optimus_core::{
     OpenRow, Rebuild, Settled,
 };
 pub use optimus_core::{
-    CancelAnswer, DeleteAnswer, ForgetAnswer, GateAnswer, LaneCancelled, PauseAnswer, QueueAnswer,
-    RunNowAnswer, WidthAnswer,
+    CancelAnswer, DeleteAnswer, FlowCancelled, ForgetAnswer, GateAnswer, LaneCancelled,
+    PauseAnswer, QueueAnswer, RunNowAnswer, WidthAnswer,
 };
 pub use optimus_core::{CancelCall, LaneHandle};
 pub use optimus_core::{Client, ClientBuilder, Credentials, Durability};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Key, Prerequisite, PrerequisiteDetails, TaskId, TaskState};
+use optimus_core::{FlowCancelled, Key, Prerequisite, PrerequisiteDetails, TaskId, TaskState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,7 +30,8 @@ pub(crate) enum FlowCommand {
         /// The id of the last step: queue/uuid, or the uuid alone.
         id: String,
     },
-    /// Cancel steps of a flow that have not ended, groups with their members.
+    /// Cancel steps of a flow that have not ended, groups with their members. It is refused if all
+    /// of them have ended.
     Cancel {
         /// The ids of the steps: queue/uuid, or the uuid alone.
         #[arg(required = true, value_name = "ID")]
@@ -87,13 +88,51 @@ pub(crate) async fn run(command: FlowCommand, session: &Session<'_>) -> Result<E
             let count = text::count(steps.len() as u64, "step");
             session.consent.ask(&format!("Cancel {count}?"))?;
             let target = steps.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
-            let cancelling = session.client.cancel_flow(steps.clone());
-            session.audited("flow.cancel", target, cancelling).await?;
-            let object = json!({ "ids": steps, "done": "cancelled" });
-            session.out.done(&object, &format!("{count}: cancelled, or asked to stop"))?;
-            Ok(Exit::Done)
+            let cancelling = session.client.cancel_flow(steps);
+            let done = session.audited_as("flow.cancel", target, cancelling, in_words).await?;
+            print(session, &done)
         }
     }
+}
+
+/// Prints what a cancel has done. A step that has ended is no failure if another one is cancelled.
+fn print(session: &Session<'_>, done: &FlowCancelled) -> Result<Exit, Failure> {
+    let FlowCancelled { cancelled, asked_to_stop, ended, .. } = done;
+    let before = ended.iter().map(|(id, state)| json!({ "id": id, "state": state }));
+    let object = json!({
+        "cancelled": cancelled,
+        "asked_to_stop": asked_to_stop,
+        "ended": before.collect::<Vec<_>>(),
+    });
+    session.out.done(&object, &in_words(done))?;
+    for (id, state) in ended {
+        session.out.hint(&match state {
+            TaskState::Forgotten => format!("  nothing is stored of {id}"),
+            state => format!("  {id} is {state}, so cancel is not possible"),
+        });
+    }
+    let is_changed = !cancelled.is_empty() || !asked_to_stop.is_empty();
+    Ok(if is_changed { Exit::Done } else { Exit::Refused })
+}
+
+/// Returns how many steps a cancel has changed, and how many not.
+fn in_words(done: &FlowCancelled) -> String {
+    let FlowCancelled { cancelled, asked_to_stop, ended, .. } = done;
+    let unknown = ended.iter().filter(|(_, state)| *state == TaskState::Forgotten).count();
+    let others = [
+        (asked_to_stop.len(), "asked to stop"),
+        (ended.len() - unknown, "ended before"),
+        (unknown, "gone"),
+    ];
+    let others = others.iter().filter(|(count, _)| *count > 0);
+    let mut parts =
+        vec![format!("{}: {} cancelled", text::count(count_of(done), "step"), cancelled.len())];
+    parts.extend(others.map(|(count, what)| format!("{count} {what}")));
+    parts.join(" · ")
+}
+
+fn count_of(done: &FlowCancelled) -> u64 {
+    (done.cancelled.len() + done.asked_to_stop.len() + done.ended.len()) as u64
 }
 
 async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {

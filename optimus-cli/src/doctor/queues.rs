@@ -3,13 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
-use futures_util::try_join;
+use futures_util::{future::try_join_all, try_join};
 use optimus_core::{
-    Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskRow,
-    TaskState, WorkerDetails,
+    Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskId,
+    TaskRecord, TaskRow, TaskState, WorkerDetails,
 };
 
-use super::{Finding, Level, schedules, waits::Waits};
+use super::{
+    Finding, Level, schedules,
+    waits::{Waiter, Waits},
+};
 use crate::{advice::advice, failure::Failure, output::text, session::Session, unknown::Unknown};
 
 /// What is read of a queue.
@@ -26,7 +29,12 @@ struct Look {
     delayed: Vec<TaskRow>,
     /// Some of the blocked tasks.
     blocked: Vec<TaskRow>,
+    /// What some of the blocked tasks wait for, if some wait for other tasks.
+    waiters: Vec<Waiter>,
 }
+
+/// How many blocked tasks are read to name those that wait for a task.
+const WAITERS_MAX: usize = 64;
 
 /// Checks all queues.
 pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<Finding>, Failure> {
@@ -44,7 +52,13 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         let first = page(TaskState::Ready, counts.ready).await?;
         let delayed = page(TaskState::Delayed, counts.delayed).await?;
         let blocked = page(TaskState::Blocked, counts.blocked).await?;
-        Ok(Look { queue, counts, workers, why, first, delayed, blocked })
+        let is_unmet = |why: &Obstacle| matches!(why, Obstacle::Prerequisites { .. });
+        let waiters = if why.obstacles.iter().any(is_unmet) {
+            waiters(&inspector, &blocked).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Look { queue, counts, workers, why, first, delayed, blocked, waiters })
     };
     let (looks, unread) = session.each_readable(&queues, read).await?;
     let now = session.now().await?;
@@ -86,10 +100,22 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     Ok(findings)
 }
 
+/// Reads what the first of these tasks wait for.
+async fn waiters(inspector: &Inspector, rows: &[TaskRow]) -> Result<Vec<Waiter>, Error> {
+    let reads = rows.iter().take(WAITERS_MAX).map(|row| inspector.get(&row.id));
+    let records = try_join_all(reads).await?.into_iter().flatten();
+    let records = records.filter_map(|task| Some((task.id, task.record?.ok()?)));
+    let waiter = |(id, record): (TaskId, TaskRecord)| Waiter {
+        step: record.member.map_or(id, |member| member.group),
+        after: record.after.map_or_else(Vec::new, |after| after.prerequisites),
+    };
+    Ok(records.map(waiter).collect())
+}
+
 impl Look {
     fn check(&self, now: DateTime<Utc>, late: Duration, setters: &LimitSetters) -> Vec<Finding> {
         let Self { queue, counts, workers, why, blocked, .. } = self;
-        let waits = Waits { queue, why, now, late, setters };
+        let waits = Waits { queue, why, now, late, setters, waiters: &self.waiters };
         let mut findings = waits.findings();
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
         let waiting = counts.ready + counts.delayed + counts.retry + counts.blocked;

@@ -1,11 +1,11 @@
 //! Checks what keeps the tasks of a queue waiting: [`Waits`].
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use optimus_core::{
-    Explanation, Gate, LimitDetails, LimitSetters, Obstacle, PrerequisiteDetails, QueueName, Shut,
-    TaskRow, TaskState,
+    Explanation, Gate, LimitDetails, LimitSetters, Obstacle, Prerequisite, PrerequisiteDetails,
+    QueueName, Shut, TaskId, TaskRow, TaskState,
 };
 
 use super::Finding;
@@ -15,6 +15,16 @@ use crate::{
     output::text,
 };
 
+/// How many steps to cancel are named.
+const NAMED_MAX: usize = 4;
+
+/// A task that waits, or its group.
+pub(crate) struct Waiter {
+    pub(crate) step: TaskId,
+    /// What it waits for.
+    pub(crate) after: Vec<Prerequisite>,
+}
+
 /// What keeps the tasks of a queue waiting.
 pub(crate) struct Waits<'a> {
     pub(crate) queue: &'a QueueName,
@@ -23,6 +33,8 @@ pub(crate) struct Waits<'a> {
     /// How long tasks may wait.
     pub(crate) late: Duration,
     pub(crate) setters: &'a LimitSetters,
+    /// Some of those that wait for other tasks.
+    pub(crate) waiters: &'a [Waiter],
 }
 
 impl Waits<'_> {
@@ -124,13 +136,26 @@ impl Waits<'_> {
                 advice("task explain", [prerequisite])
             ),
             None => format!(
-                "queue {queue}: {who}, and {prerequisite} is {}: {}, `optimus flow cancel` ends \
-                 those that wait",
+                "queue {queue}: {who}, and {prerequisite} is {}: {}{}",
                 found.state,
-                retry(prerequisite)
+                retry(prerequisite),
+                self.way_out(prerequisite)
             ),
         };
         Finding::warning("unmet", text)
+    }
+
+    /// Names what to cancel of those that wait.
+    fn way_out(&self, prerequisite: &Prerequisite) -> String {
+        let waits = |waiter: &&Waiter| waiter.after.contains(prerequisite);
+        let ids: BTreeSet<&TaskId> =
+            self.waiters.iter().filter(waits).map(|waiter| &waiter.step).collect();
+        if ids.is_empty() {
+            return String::new();
+        }
+        let more = if ids.len() > NAMED_MAX { "some of what waits" } else { "what waits" };
+        let cancel = advice("flow cancel", ids.into_iter().take(NAMED_MAX));
+        format!(", {cancel} ends {more} for it")
     }
 
     /// Returns how many blocked tasks an obstacle keeps that is a finding of its own, or that wait

@@ -1,6 +1,6 @@
 //! What the commands change, and what they ask before.
 
-use optimus::TaskState;
+use optimus::{TaskId, TaskState};
 
 use crate::{
     kit::{raw, run},
@@ -198,4 +198,25 @@ async fn an_operator_acts_also_if_the_audit_is_damaged() {
     assert_eq!(paused.out, "queue mail is paused\n");
     assert!(paused.err.contains("the audit does not show this act"), "{paused:?}");
     stage.optimus(&["audit", "list"]).ended(1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_of_a_flow_says_which_steps_had_ended() {
+    let stage = Stage::new().await;
+    let [dead, success] = stage.ended(["fatal", "sent"]).await;
+    let waits = stage.waiting("x").await;
+    let cancel = |ids: &[&TaskId], code: i32| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let mut line = vec!["flow", "cancel", "--yes"];
+        line.extend(ids.iter().map(String::as_str));
+        stage.optimus(&line).ended(code)
+    };
+    let ran = cancel(&[&dead, &success], 4);
+    assert_eq!(ran.out, "2 steps: 0 cancelled · 2 ended before\n");
+    assert!(ran.err.contains(&format!("{success} is success, so cancel is not possible")));
+    assert_eq!(cancel(&[&dead, &waits], 0).out, "2 steps: 1 cancelled · 1 ended before\n");
+    let ran = cancel(&[&waits], 4);
+    assert!(ran.err.contains(&format!("{waits} is cancelled")), "{ran:?}");
+    let audit = stage.optimus(&["audit", "list"]).ended(0).out;
+    assert!(audit.contains("2 steps: 0 cancelled · 2 ended before"), "{audit}");
 }

@@ -150,6 +150,8 @@ async fn tasks_that_wait_for_a_dead_step_are_a_warning() {
     let found = warned(&stage, "5m", &["unmet"]).remove(0);
     let text = format!("queue mail: 3 tasks waiting for other tasks, and {dead} is dead: ");
     assert!(found.starts_with(&text), "{found}");
+    let way_out = format!("`optimus flow cancel {}` ends what waits for it", group.id());
+    assert!(found.ends_with(&way_out), "{found}");
     let shown = stage.optimus(&["flow", "show", &last.to_string()]).ended(0).out;
     assert!(shown.contains(&dead.to_string()), "{shown}");
 }

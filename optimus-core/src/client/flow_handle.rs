@@ -6,8 +6,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Client, GroupHandle, TaskHandle};
-use crate::{Error, after::PrerequisiteFailure, id::TaskId, state::TaskState};
+use super::{Client, GroupHandle, TaskHandle, operate::refused};
+use crate::{
+    Error, FlowCancelled, after::PrerequisiteFailure, broker::Cancelled, id::TaskId,
+    state::TaskState,
+};
 
 /// A submitted [`Flow`](crate::Flow) whose last step returns `T`. Dropping it changes nothing.
 pub struct FlowHandle<T> {
@@ -131,28 +134,70 @@ impl Client {
     /// # }
     /// ```
     ///
+    /// A repeated cancel finds steps that have ended before.
+    ///
     /// # Errors
     /// [`Error::is_forgotten`] if nothing is known of any step; [`Error::is_invalid`] without ids;
     /// [`Error::is_unavailable`] or [`Error::is_unknown_outcome`]: repeat the call.
-    pub async fn cancel_flow(&self, steps: impl IntoIterator<Item = TaskId>) -> Result<(), Error> {
+    pub async fn cancel_flow(
+        &self,
+        steps: impl IntoIterator<Item = TaskId>,
+    ) -> Result<FlowCancelled, Error> {
         let steps: Vec<TaskId> = steps.into_iter().collect();
-        let nothing = || Error::invalid("a flow has a step: give the ids of all its steps");
-        let mut unknown = Some(nothing());
-        for id in steps.into_iter().rev() {
-            let done = match self.broker().group(&id).await? {
-                Some(_) => self.group::<()>(id).cancel().await.map(drop),
-                None => self.cancel(&id).await.map(drop),
-            };
-            match done {
-                Err(problem) if problem.is_forgotten() => {
-                    unknown = unknown.map(|_| problem);
-                }
-                Err(problem) if !has_ended(&problem) => return Err(problem),
-                _ => unknown = None,
+        if steps.is_empty() {
+            return Err(Error::invalid("a flow has a step: give the ids of all its steps"));
+        }
+        let mut all = FlowCancelled::default();
+        for id in steps.iter().rev() {
+            match self.cancel_step(id).await? {
+                Ended::Now => all.cancelled.push(id.clone()),
+                Ended::Soon => all.asked_to_stop.push(id.clone()),
+                Ended::Before(state) => all.ended.push((id.clone(), state)),
             }
         }
-        unknown.map_or(Ok(()), Err)
+        let unknown = all.ended.iter().filter(|(_, state)| *state == TaskState::Forgotten);
+        if unknown.count() == steps.len() {
+            return Err(Error::forgotten(steps[0].clone()));
+        }
+        // The last step was cancelled first.
+        all.cancelled.reverse();
+        all.asked_to_stop.reverse();
+        all.ended.reverse();
+        Ok(all)
     }
+
+    /// Cancels a task, or a group with its members.
+    async fn cancel_step(&self, id: &TaskId) -> Result<Ended, Error> {
+        if let Some(before) = self.broker().group(id).await? {
+            // Members of one that was cancelled may be left.
+            self.group::<()>(id.clone()).cancel().await?;
+            return Ok(before.ended.map_or(Ended::Now, Ended::Before));
+        }
+        let state = self.broker().inspect(id).await?.state;
+        let (done, posted) = self
+            .broker()
+            .cancel_many(id.queue(), &[id])
+            .await
+            .map_err(|problem| refused(id, "cancel", problem))?;
+        if posted {
+            self.carry(id.queue()).await;
+        }
+        Ok(match done.first() {
+            // A repeated cancel is answered as the first one.
+            Some(Cancelled::Done) if state == TaskState::Cancelled => Ended::Before(state),
+            Some(Cancelled::Done) => Ended::Now,
+            Some(Cancelled::Requested) => Ended::Soon,
+            Some(Cancelled::Ended(state)) => Ended::Before(*state),
+            None => Ended::Before(TaskState::Forgotten),
+        })
+    }
+}
+
+/// When a step of a flow ends, that is cancelled.
+enum Ended {
+    Now,
+    Soon,
+    Before(TaskState),
 }
 
 impl<T: DeserializeOwned + 'static> FlowHandle<T> {

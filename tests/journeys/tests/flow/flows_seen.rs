@@ -274,7 +274,8 @@ on_both! {
         let handle = bench.client.submit_flow(flow).await.unwrap();
         let texts: Vec<String> = handle.steps().iter().map(|one| one.id().to_string()).collect();
         let ids: Vec<TaskId> = texts.iter().map(|text| text.parse().unwrap()).collect();
-        bench.client.cancel_flow(ids.clone()).await.unwrap();
+        let done = bench.client.cancel_flow(ids.clone()).await.unwrap();
+        assert_eq!((&done.cancelled, done.ended.len()), (&ids, 0));
         for step in handle.steps() {
             let state = match step {
                 StepHandle::Task(task) => Some(task.status().await.unwrap()),
@@ -283,8 +284,11 @@ on_both! {
             };
             assert_eq!(state, Some(TaskState::Cancelled));
         }
-        // Repeated, it changes nothing.
-        bench.client.cancel_flow(ids).await.unwrap();
+        // Repeated, it changes nothing, and says so.
+        let done = bench.client.cancel_flow(ids.clone()).await.unwrap();
+        assert!(done.cancelled.is_empty() && done.asked_to_stop.is_empty(), "{done:?}");
+        let ended: Vec<_> = ids.into_iter().map(|id| (id, TaskState::Cancelled)).collect();
+        assert_eq!(done.ended, ended);
         let nothing = [TaskId::new(handle.id().queue().clone())];
         assert!(bench.client.cancel_flow(nothing).await.unwrap_err().is_forgotten());
         assert!(bench.client.cancel_flow([]).await.unwrap_err().is_invalid());
