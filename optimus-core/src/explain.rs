@@ -79,7 +79,7 @@ impl Inspector {
         // The reads do not depend on each other, so they share the connection.
         let (newer, unmet, now_ms, place, run, limits, workers, before, member) = try_join!(
             broker.newer(queue),
-            unmet(broker, id, after),
+            self.unmet(id, after),
             broker.now_ms(),
             place_in_lane(broker, id, key),
             run_of(broker, id, record.as_ref(), found.tries),
@@ -248,19 +248,34 @@ impl Inspector {
         Ok(Some((obstacles, records.into_iter().map(|record| record.task).collect())))
     }
 
+    /// What a task still waits for.
+    async fn unmet(
+        &self,
+        id: &TaskId,
+        after: Option<&After>,
+    ) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
+        let found = self.prerequisites_after(id, after).await?.into_iter();
+        Ok(found.filter(|found| !found.is_met).collect())
+    }
+
     /// What some tasks of a queue wait for.
     async fn unmet_of(&self, queue: &QueueName) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
         let some = self.broker.some_unmet(queue, UNMET_MAX).await?;
         let reads = some.into_iter().map(|(id, record)| async move {
             let after = TaskRecord::decode(record).ok().and_then(|record| record.after);
-            unmet(&self.broker, &id, after.as_ref()).await
+            match after {
+                Some(after) => self.broker.prerequisites(&id, &after).await,
+                None => Ok(Vec::new()),
+            }
         });
         let mut all: Vec<PrerequisiteDetails> = Vec::new();
         for found in try_join_all(reads).await?.into_iter().flatten() {
-            if !all.contains(&found) {
+            if !found.is_met && !all.contains(&found) {
                 all.push(found);
             }
         }
+        // Many tasks may wait for one group, which is looked at once.
+        self.see_requeued(&mut all).await?;
         all.sort_by_key(|found| !must_be_requeued(found));
         all.truncate(SHOWN_MAX);
         Ok(all)
@@ -271,16 +286,6 @@ impl Inspector {
 fn unknown(workers: &LiveWorkers, tasks: Vec<String>) -> Option<Obstacle> {
     let is_unknown = |task: &String| !workers.is_empty() && !workers.knows(task);
     tasks.into_iter().find(is_unknown).map(|task| Obstacle::UnknownTask { task })
-}
-
-async fn unmet(
-    broker: &Broker,
-    id: &TaskId,
-    after: Option<&After>,
-) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
-    let Some(after) = after else { return Ok(Vec::new()) };
-    let found = broker.prerequisites(id, after).await?.into_iter();
-    Ok(found.filter(|found| !found.is_met).collect())
 }
 
 async fn place_in_lane(

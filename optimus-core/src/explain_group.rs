@@ -1,9 +1,9 @@
 //! Finds out what a group waits for, and at which task a chain of prerequisites waits.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{cmp::Reverse, collections::BTreeSet, mem};
 
 use crate::{
-    after::Prerequisite,
+    after::{After, Prerequisite},
     broker::BrokerError,
     group::{GroupProgress, Member},
     group_details::{LostMember, MemberPlace},
@@ -23,14 +23,15 @@ const LOST_MAX: usize = 64;
 impl Inspector {
     /// Explains a group: how far it is, which member has failed, and what its members wait for.
     pub(crate) async fn of_group(&self, id: &TaskId) -> Result<Vec<Obstacle>, BrokerError> {
-        let Some(progress) = self.broker.group(id).await? else {
+        let Some(mut progress) = self.broker.group(id).await? else {
             return Ok(vec![Obstacle::Forgotten]);
         };
+        let lost = self.lost_or_requeued(id, &mut progress).await?;
         let mut obstacles = vec![Obstacle::Group { id: id.clone(), progress: progress.clone() }];
         if progress.ended.is_some() {
             return Ok(obstacles);
         }
-        obstacles.extend(self.lost_member(id, &progress).await?.map(Obstacle::LostMember));
+        obstacles.extend(lost.map(Obstacle::LostMember));
         for first in first_members(id, &progress) {
             let unmet = self.unmet_of_task(&first).await?;
             obstacles.extend(self.of_prerequisites(unmet).await?);
@@ -58,6 +59,47 @@ impl Inspector {
             }
         }
         Ok(None)
+    }
+
+    /// Finds such a member. If there is none, those that have failed were requeued: this is said of
+    /// the group then.
+    async fn lost_or_requeued(
+        &self,
+        group: &TaskId,
+        progress: &mut GroupProgress,
+    ) -> Result<Option<LostMember>, BrokerError> {
+        let lost = self.lost_member(group, progress).await?;
+        if lost.is_none() && progress.ended.is_none() {
+            progress.requeued = mem::take(&mut progress.lost);
+        }
+        Ok(lost)
+    }
+
+    /// Reads what a task waits for or has waited for, as it is now.
+    pub(crate) async fn prerequisites_after(
+        &self,
+        id: &TaskId,
+        after: Option<&After>,
+    ) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
+        let Some(after) = after else { return Ok(Vec::new()) };
+        let mut all = self.broker.prerequisites(id, after).await?;
+        self.see_requeued(&mut all).await?;
+        Ok(all)
+    }
+
+    /// Looks for the members of the groups among these that have failed.
+    pub(crate) async fn see_requeued(
+        &self,
+        all: &mut [PrerequisiteDetails],
+    ) -> Result<(), BrokerError> {
+        for found in all {
+            if let (Prerequisite::Task(group), Some(progress)) =
+                (&found.prerequisite, &mut found.group)
+            {
+                self.lost_or_requeued(group, progress).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the obstacles that the unmet prerequisites of a task are: each of them, and where
@@ -154,8 +196,7 @@ impl Inspector {
 
     async fn prerequisites_of(&self, id: &TaskId) -> Result<Vec<PrerequisiteDetails>, BrokerError> {
         let record = TaskRecord::decode(self.broker.inspect(id).await?.record).ok();
-        let Some(after) = record.and_then(|record| record.after) else { return Ok(Vec::new()) };
-        self.broker.prerequisites(id, &after).await
+        self.prerequisites_after(id, record.and_then(|record| record.after).as_ref()).await
     }
 
     async fn task_of(&self, named: &Prerequisite) -> Result<Option<TaskId>, BrokerError> {
@@ -174,7 +215,10 @@ impl Inspector {
     ) -> Result<Option<MemberPlace>, BrokerError> {
         let member = record.and_then(|record| record.member.as_ref());
         let Some(Member { group, index, .. }) = member else { return Ok(None) };
-        let progress = self.broker.group(group).await?;
+        let mut progress = self.broker.group(group).await?;
+        if let Some(progress) = &mut progress {
+            self.lost_or_requeued(group, progress).await?;
+        }
         Ok(Some(MemberPlace { group: group.clone(), position: *index, progress }))
     }
 }

@@ -67,9 +67,13 @@ pub struct GroupProgress {
     /// How many of these are Cancelled, or were deleted. The counts stay as they were when the
     /// group itself was cancelled: the members that are cancelled with it are in none of them.
     pub cancelled: u32,
-    /// How many members have ended without success, and the group still waits until they are
-    /// requeued.
+    /// How many members have ended without success, and the group waits until they are requeued
+    /// and have ended again. A requeue does not change the count.
     pub lost: u32,
+    /// How many of such members were requeued and have not ended again. Only an
+    /// [`Inspector`](crate::Inspector) that explains a group looks for this, and only it finds all
+    /// or none: then [`lost`](Self::lost) is 0. Otherwise this is 0.
+    pub requeued: u32,
     /// `Success` once all members have ended, `Cancelled` if it was cancelled; `None` before.
     pub ended: Option<TaskState>,
     /// What a member that ends as Dead or Cancelled does to the group, as its submitter said it.
@@ -80,7 +84,7 @@ pub struct GroupProgress {
 
 impl fmt::Display for GroupProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { total, done, failed, cancelled, lost, is_sealed, ended, .. } = self;
+        let Self { total, done, failed, cancelled, lost, requeued, is_sealed, ended, .. } = self;
         if *ended == Some(TaskState::Cancelled) {
             return write!(f, "it was cancelled when {done} of {total} members had ended");
         }
@@ -89,8 +93,20 @@ impl fmt::Display for GroupProgress {
             write!(f, ", {failed} of them as dead and {cancelled} as cancelled")?;
         }
         if *lost > 0 {
-            let verb = if *lost == 1 { "is" } else { "are" };
-            write!(f, "; {lost} {verb} dead or cancelled, and must be requeued")?;
+            let (verb, rest) = if *lost == 1 {
+                ("was", "requeue it if it still is")
+            } else {
+                ("were", "requeue those that still are")
+            };
+            write!(f, "; {lost} {verb} dead or cancelled: {rest}")?;
+        }
+        if *requeued > 0 {
+            let [was, is, has] =
+                if *requeued == 1 { ["was", "is", "has"] } else { ["were", "are", "have"] };
+            write!(
+                f,
+                "; {requeued} that {was} dead or cancelled {is} requeued, and {has} not ended yet"
+            )?;
         }
         if !is_sealed {
             f.write_str("; its submit has not added all members")?;

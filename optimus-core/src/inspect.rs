@@ -324,7 +324,7 @@ impl Inspector {
     pub async fn prerequisites(&self, id: &TaskId) -> Result<Vec<PrerequisiteDetails>, Error> {
         let record = self.broker.inspect(id).await?.record;
         match TaskRecord::decode(record).ok().and_then(|record| record.after) {
-            Some(after) => Ok(self.broker.prerequisites(id, &after).await?),
+            Some(after) => Ok(self.prerequisites_after(id, Some(&after)).await?),
             None => Ok(self.before_members(id).await?),
         }
     }

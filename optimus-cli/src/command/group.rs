@@ -4,7 +4,7 @@ use std::slice;
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{GroupDetails, GroupProgress, PAGE_MAX, QueueName, TaskState};
+use optimus_core::{GroupDetails, GroupProgress, Obstacle, PAGE_MAX, QueueName, TaskState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -159,6 +159,12 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let id = session.task_id(id).await?;
     let progress = session.client.group::<()>(id.clone()).progress().await?;
     let (waits, now) = (session.inspector().explain(&id).await?, session.now().await?);
+    // The explanation has looked at the members.
+    let explained = waits.obstacles.iter().find_map(|obstacle| match obstacle {
+        Obstacle::Group { progress, .. } => Some(progress),
+        _ => None,
+    });
+    let progress = explained.unwrap_or(&progress);
     let ways = advice::ways_on(&id, &waits);
     let queues: Vec<&str> = progress.queues.iter().map(QueueName::as_str).collect();
     let object = json!({
@@ -169,6 +175,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         "failed": progress.failed,
         "cancelled": progress.cancelled,
         "lost": progress.lost,
+        "requeued": progress.requeued,
         "is_sealed": progress.is_sealed,
         "ended": progress.ended,
         "queues": queues,

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use optimus::{Gate, NamedCall};
+use optimus::{Gate, NamedCall, TaskState};
 use optimus_testkit::eventually;
 
 use crate::{
@@ -65,6 +65,35 @@ async fn what_an_explanation_advises_requeues_the_task() {
     let found = stage.optimus(&["task", "explain", &dead.to_string()]).ended(0).out;
     assert_eq!(paste(&stage, &found), [format!("optimus task retry {dead}")]);
     assert_eq!(stage.state(&dead).await, optimus::TaskState::Ready);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_were_requeued_need_no_requeue_until_one_fails_again() {
+    let stage = Stage::new().await;
+    let members = optimus::group(["fatal", "fatal"].map(|how| send(how.to_owned())));
+    let group = stage.client.submit_group(members).await.unwrap();
+    let after = stage.client.submit(send("c".to_owned()).after(&group)).await.unwrap();
+    let both_lost = async || group.progress().await.unwrap().lost == 2;
+    stage.worker().run_until(eventually("both are dead", SOON, both_lost)).await.unwrap();
+    let (group, after) = (group.id().to_string(), after.id().to_string());
+    let shown = stage.optimus(&["group", "show", &group]).ended(0).out;
+    assert!(shown.contains("; 2 were dead or cancelled: requeue those that still are"), "{shown}");
+    let found = stage.optimus(&["doctor"]).ended(8).out;
+    assert!(found.contains("waits for members that have ended without success"), "{found}");
+
+    stage.optimus(&["dead", "retry", "--yes"]).ended(0);
+    let members = stage.inspector().list("mail", TaskState::Ready, None, 10).await.unwrap();
+    let member = members.rows[0].id.to_string();
+    for line in [["group", "show", &group], ["task", "explain", &group]]
+        .into_iter()
+        .chain([["task", "explain", &after], ["task", "explain", &member]])
+    {
+        let shown = stage.optimus(&line).ended(0).out;
+        let expected = "2 that were dead or cancelled are requeued, and have not ended yet";
+        assert!(shown.contains(expected) && !shown.contains("requeue those"), "{line:?}: {shown}");
+    }
+    let found = stage.optimus(&["doctor"]).out;
+    assert!(!found.contains("ended without success"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,6 +160,7 @@ impl Broker {
             failed: number(3),
             cancelled: number(4),
             lost: number(5),
+            requeued: 0,
             ended,
             on_member_failure: read_policy(found.get(8).map_or("", |text| text)),
             queues: found

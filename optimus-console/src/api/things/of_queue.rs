@@ -181,7 +181,7 @@ fn group_row(group: &GroupDetails) -> ThingRow {
             Fact::new("members", progress.total),
             Fact::new("ended", progress.done),
             Fact::new("failed", progress.failed),
-            Fact::new("to requeue", progress.lost),
+            Fact::new("waited for", progress.lost),
             Fact::at("kept until", group.kept_until),
         ],
         acts: Vec::new(),

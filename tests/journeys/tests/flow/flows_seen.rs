@@ -85,7 +85,7 @@ on_both! {
         };
         assert_eq!((id, progress.total, member.position), (handle.id(), 3, 1));
         let text = why.to_string();
-        assert!(text.contains("is a group: 2 of 3 members have ended; 1 is dead"), "{text}");
+        assert!(text.contains("is a group: 2 of 3 members have ended; 1 was dead"), "{text}");
         assert!(text.contains(&format!("the task {} (number) is dead", member.id)), "{text}");
 
         let of_member = explain(&bench, &member.id).await;

@@ -100,7 +100,7 @@ on_both! {
         assert_eq!((lost.position, &lost.id), (3, member));
         assert_eq!(found.group.as_ref().unwrap().total, 5);
         let text = explained.to_string();
-        assert!(text.contains("4 of 5 members have ended; 1 is dead or cancelled"), "{text}");
+        assert!(text.contains("4 of 5 members have ended; 1 was dead or cancelled"), "{text}");
 
         logged.gate.open.hit();
         bench.client.requeue(member).await.unwrap();
