@@ -4,11 +4,11 @@
 //! bytes. If a task can expire, the submit script puts eight characters of base 36 before the
 //! header: the ms at which Redis accepted the task. A record does not change after the submit.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use crate::{
-    after::After, gather::Gather, group::Member, lane::Lane, limit::TaskLimit, options::OnLost,
-    record_json::read_header, retry::Backoff, tick::Tick,
+    after::After, flow::ALL_MEMBERS, gather::Gather, group::Member, lane::Lane, limit::TaskLimit,
+    options::OnLost, record_json::read_header, retry::Backoff, tick::Tick,
 };
 
 /// The newest record version that this code reads.
@@ -104,6 +104,35 @@ impl TaskRecord {
         stored.drain(..=end);
         record.payload = stored;
         Ok(record)
+    }
+
+    /// Returns the arguments as JSON. A step of a flow that takes the result of the step before it
+    /// has no whole arguments until that has succeeded: a text stands for the result, as
+    /// [`waits_for_result`](Self::waits_for_result) says.
+    pub fn arguments(&self) -> Cow<'_, [u8]> {
+        let Some(suffix) = self.missing() else { return Cow::Borrowed(&self.payload) };
+        let (known, words, suffix) = match self.payload.strip_suffix(ALL_MEMBERS.as_bytes()) {
+            // Its own bracket goes with the mark.
+            Some(known) => (
+                known,
+                "(the results of the group before)",
+                suffix.strip_prefix('}').unwrap_or(suffix),
+            ),
+            None => (&*self.payload, "(the result of the step before)", suffix),
+        };
+        Cow::Owned([known, format!("\"{words}\"{suffix}").as_bytes()].concat())
+    }
+
+    /// Returns whether the result of the step before is still missing in the arguments.
+    pub fn waits_for_result(&self) -> bool {
+        self.missing().is_some()
+    }
+
+    /// Returns what follows the result that is still missing.
+    fn missing(&self) -> Option<&str> {
+        let input = self.after.as_ref()?.input.as_ref()?;
+        // Whole arguments do not end so.
+        self.payload.ends_with(b":").then_some(&*input.suffix)
     }
 }
 

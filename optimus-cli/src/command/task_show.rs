@@ -56,7 +56,7 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
             |(name, value): (&String, &String)| format!("{name}: {}", secrets.header(name, value));
         let names = record.headers.iter().map(line);
         fields.push(("headers", some(names.collect::<Vec<_>>().join("\n"))));
-        fields.push(("arguments", Some(shown(&secrets.payload(&record.payload), limit))));
+        fields.push(("arguments", Some(shown(&secrets.payload(&record.arguments()), limit))));
     }
     fields.push((
         "result",
@@ -199,7 +199,7 @@ fn object(
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Arguments are text: JSON's readers would change large numbers.
     let arguments = record
-        .map(|record| String::from_utf8_lossy(&secrets.payload(&record.payload)).into_owned());
+        .map(|record| String::from_utf8_lossy(&secrets.payload(&record.arguments())).into_owned());
     let unreadable = found.record.as_ref().and_then(|record| record.as_ref().err());
     json!({
         "id": found.id,
@@ -222,6 +222,7 @@ fn object(
         }),
         "group": record.and_then(|record| record.member.as_ref()).map(|member| &member.group),
         "arguments": arguments,
+        "waits_for_result": record.is_some_and(TaskRecord::waits_for_result),
         "large_arguments": record.is_some_and(|record| record.payload.len() >= BLOB_BYTES_MIN),
         "result": result,
         "summary": found.summary,

@@ -5,9 +5,25 @@ use std::time::Duration;
 use optimus::TaskState;
 use optimus_testkit::eventually;
 
-use crate::{kit::run, stage::Stage};
+use crate::{
+    kit::run,
+    stage::{Stage, send},
+};
 
 const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_wait_for_a_result_are_whole_json_that_says_so() {
+    let stage = Stage::new().await;
+    let flow = send("a".to_owned()).then(send);
+    let id = stage.client.submit_flow(flow).await.unwrap().id().to_string();
+    let expected = r#"{"how":"(the result of the step before)"}"#;
+    let row = stage.optimus(&["task", "show", &id, "--json"]).ended(0).json().remove(0);
+    let (arguments, waits) = (&row["arguments"], &row["waits_for_result"]);
+    assert_eq!((arguments, waits), (&expected.into(), &true.into()), "{row}");
+    let shown = stage.optimus(&["task", "show", &id]).ended(0).out;
+    assert!(shown.contains(expected), "{shown}");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_a_worker_knows_is_submitted_and_its_id_printed() {

@@ -162,7 +162,7 @@ fn page_of(
         headers: record.map(|record| headers_shown(&record.headers, payloads)).unwrap_or_default(),
         timeline: timeline(found, &errors, running_since_ms, summary.as_ref()),
         errors,
-        arguments: record.map(|record| Shown::of(&record.payload, payloads)),
+        arguments: record.map(|record| Shown::of(&record.arguments(), payloads)),
         result: result.map(|result| Shown::of(&result, payloads)),
         log: LogRows {
             lines: found
