@@ -107,8 +107,9 @@ pub(crate) struct RunningOf {
     limit: Option<usize>,
 }
 
-/// Lists the tasks that run, the one that has run longest first within a page. A page is that of up
-/// to 32 processes, and of each the 32 tasks that have run longest.
+/// Lists the tasks that run, except those of lost processes, the one that has run longest first
+/// within a page. A page is that of up to 32 processes, and of each the 32 tasks that have run
+/// longest.
 #[utoipa::path(get, path = "/api/v1/running", tag = "look", params(RunningOf), responses(
     (status = 200, body = Page<RunningRow>), (status = 403, body = ErrorBody)))]
 pub(crate) async fn running(
@@ -123,6 +124,8 @@ pub(crate) async fn running(
     let mut rows: Vec<RunningRow> = found
         .rows
         .iter()
+        // What a lost process ran, runs again elsewhere.
+        .filter(|process| !process.is_lost)
         .flat_map(|process| running_of(process, &seat.identity, payloads))
         .filter(|row| {
             let of = row.id.split_once('/').map(|(queue, _)| queue);

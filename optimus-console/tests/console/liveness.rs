@@ -16,7 +16,8 @@ async fn attends(stage: &Stage, lease: Duration) {
     let broker = stage.client.broker();
     let (id, queue) = (WorkerId::from_stored("vm-7-aaaaaaaa"), QueueName::new("video").unwrap());
     broker.register(&queue, &id, lease, about).await.unwrap();
-    let doing = r#"{"slots":8,"busy":6,"running":[]}"#;
+    let doing = r#"{"slots":8,"busy":6,"running":[{"task":"encode",
+        "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
     let attendance = Attendance { id: &id, gone_after: 10 * SOON, description: about, doing };
     broker.attend(&Broker::fleet(), attendance).await.unwrap();
 }
@@ -52,6 +53,21 @@ async fn a_queue_whose_last_lease_is_over_comes_before_one_that_has_failed_earli
         (&attention[1]["queue"], &attention[1]["unserved"]),
         (&json!("mail"), &json!(false))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lost_process_ran_is_not_shown_as_running() {
+    let stage = Stage::new().await;
+    attends(&stage, 10 * SOON).await;
+    let served = stage.open();
+    let running = async || served.browser.look("running").await["rows"].clone();
+    assert_eq!(running().await[0]["task"], "encode");
+    attends(&stage, Duration::from_millis(100)).await;
+    eventually("the lease is over", SOON, async || {
+        served.browser.look("processes").await["rows"][0]["lost"] == true
+    })
+    .await;
+    assert_eq!(running().await, json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
