@@ -3,8 +3,10 @@
 use std::{
     io::{self, IsTerminal, Write},
     pin::pin,
+    time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use optimus_core::{
     Operation, OperationAct, OperationError, OperationFilter, OperationState, Operations,
 };
@@ -132,7 +134,7 @@ fn agree(
 pub(crate) async fn follow(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     let operations = session.client.operations();
     let progress = Progress::new(session.out);
-    let (operation, is_over) = match carry(&operations, id, &progress).await {
+    let (operation, is_over) = match carry(&operations, id, session.out, &progress).await {
         Ok(found) => found,
         Err(problem) => {
             progress.clear();
@@ -171,9 +173,10 @@ fn ways_on(id: &str) -> String {
 async fn carry(
     operations: &Operations,
     id: &str,
+    out: &Out,
     progress: &Progress,
 ) -> Result<(Operation, bool), OperationError> {
-    let mut carrier = operations.carrier(id);
+    let (mut carrier, mut silence) = (operations.carrier(id), Silence::default());
     let mut interrupt = pin!(tokio::signal::ctrl_c());
     loop {
         let mut is_interrupted = false;
@@ -195,8 +198,45 @@ async fn carry(
             let is_over = state.is_over();
             return Ok((operation, is_over));
         }
+        if silence.is_new(&operation, carrier.other_lease()) {
+            progress.clear();
+            let left = text::duration(carrier.other_lease().unwrap_or_default());
+            out.hint(&format!(
+                "operation {id}: waiting for another process, which has not gone on for a second; \
+                 unless it does, its lease ends in {left}, and this command goes on"
+            ));
+        }
         let done = text::number(matched - operation.left());
         progress.show(&format!("{done} of {} · {rate_s:.0}/s", text::number(*matched)));
+    }
+}
+
+/// A pause of another carrier that is longer than this is said.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// For how long another carrier has been silent.
+#[derive(Default)]
+struct Silence {
+    /// When the operation was changed last, and since when this is seen.
+    seen: Option<(DateTime<Utc>, Instant)>,
+    is_said: bool,
+}
+
+impl Silence {
+    /// Returns whether another carrier is silent, once.
+    fn is_new(&mut self, operation: &Operation, lease: Option<Duration>) -> bool {
+        let updated = operation.updated;
+        match &self.seen {
+            Some((before, since)) if *before == updated && lease.is_some() => {
+                let is_new = !self.is_said && since.elapsed() > SILENT;
+                self.is_said |= is_new;
+                is_new
+            }
+            _ => {
+                (self.seen, self.is_said) = (Some((updated, Instant::now())), false);
+                false
+            }
+        }
     }
 }
 

@@ -48,6 +48,9 @@ async fn a_command_that_is_killed_is_followed_by_another_and_all_is_counted() {
     assert!(listed.contains("<b>\\u{1b}[31mold"), "it has the reason: {listed}");
     let followed = stage.optimus(&["op", "follow", &operation.id]).ended(0);
     assert_eq!(followed.out, "4,000 deleted\n");
+    let said = "waiting for another process, which has not gone on for a second; unless it does, \
+                its lease ends in ";
+    assert!(followed.err.contains(said), "{followed:?}");
     let shown = stage.optimus(&["op", "show", &operation.id]).ended(0).out;
     assert!(shown.contains("done, 4000 of 4000 changed"), "{shown}");
     assert!(shown.contains("<b>\\u{1b}[31mold") && !shown.contains('\u{1b}'), "{shown}");

@@ -35,6 +35,8 @@ pub struct Carrier {
     held: Option<Hold>,
     pace: Pace,
     lease: Duration,
+    /// How long the lease of another carrier still goes on, as it was when this one has asked.
+    other: Option<Duration>,
 }
 
 impl fmt::Debug for Carrier {
@@ -94,7 +96,7 @@ impl From<BrokerError> for Stop {
 impl Carrier {
     pub(super) fn new(broker: Broker, id: &str) -> Self {
         let (slot, id) = (Broker::operations_slot(), id.to_owned());
-        Self { broker, slot, id, held: None, pace: Pace::default(), lease: LEASE }
+        Self { broker, slot, id, held: None, pace: Pace::default(), lease: LEASE, other: None }
     }
 
     /// Holds the operation for this long without a call, instead of 10 s.
@@ -132,6 +134,12 @@ impl Carrier {
     /// Returns whether this process carries it on after the last step.
     pub fn is_held(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Returns how long the lease of another process still goes on, if the last step has found one.
+    /// A process that lives renews it.
+    pub fn other_lease(&self) -> Option<Duration> {
+        self.other
     }
 
     /// Gives the lease back, so that another process can go on at once.
@@ -195,8 +203,12 @@ impl Carrier {
     /// Takes the lease, and counts what an earlier carrier has changed and not counted.
     async fn take(&mut self) -> Result<Hold, Stop> {
         let taken = self.broker.operation_take(&self.slot, &self.id, self.lease).await;
+        self.other = None;
         let (fence, saved) = match taken {
-            Err(BrokerError::Refused(Refusal::Early, _)) => return Err(Stop::Elsewhere),
+            Err(BrokerError::Refused(Refusal::Early, left)) => {
+                self.other = left.parse().ok().map(Duration::from_millis);
+                return Err(Stop::Elsewhere);
+            }
             taken => taken?,
         };
         let problem = |_| BrokerError::NotDone(unreadable(&self.id).to_string());
