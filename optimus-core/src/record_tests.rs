@@ -355,3 +355,24 @@ fn a_submission_takes_an_id_that_was_made_before() {
     let id = TaskId::new(QueueName::new("q").unwrap());
     assert_eq!(submission(TaskOptions::new(), None, vec![]).with_id(id.clone()).id(), &id);
 }
+
+#[test]
+fn arguments_are_whole_json_also_while_a_result_is_missing() {
+    let read = |payload: &str, suffix: Option<&str>| {
+        let mut task = submission(TaskOptions::new(), None, payload.as_bytes().to_vec());
+        let first = Prerequisite::Task(TaskId::new(QueueName::new("q").unwrap()));
+        let after = TaskOptions::new().after.wait(vec![first]).unwrap();
+        task.after = Some(suffix.map_or(after.clone(), |suffix| after.taking(suffix)));
+        let record = TaskRecord::decode(stored(&task)).unwrap();
+        let arguments = String::from_utf8(record.arguments().into_owned()).unwrap();
+        (arguments, record.waits_for_result())
+    };
+    let one = r#"{"order":7,"ticket":"(the result of the step before)"}"#;
+    assert_eq!(read(r#"{"order":7,"ticket":"#, Some("}")), (one.to_owned(), true));
+    let all = r#"{"order":7,"tickets":"(the results of the group before)"}"#;
+    assert_eq!(read(r#"{"order":7,"tickets":{"$all":"#, Some("}}")), (all.to_owned(), true));
+    for suffix in [None, Some("}")] {
+        let whole = r#"{"order":7,"ticket":"a:"}"#;
+        assert_eq!(read(whole, suffix), (whole.to_owned(), false));
+    }
+}
