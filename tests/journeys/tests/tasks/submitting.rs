@@ -153,12 +153,19 @@ async fn lost_answers_to_submits_lose_no_task_and_double_none() {
     let server = RedisServer::start();
     let bench = Bench::at(&server.url()).await;
     let killing = "CLIENT KILL TYPE normal SKIPME yes";
-    let harassment = Repeated::with(bench.raw().await, killing, Duration::from_millis(3));
-    let handles: Result<Vec<_>, Error> = submit_singly(&bench, 2_000).await.into_iter().collect();
-    drop(harassment);
-    let handles = handles.expect("each call ends within half a minute");
-    let connected = bench.raw().await.info("total_connections_received").await;
-    assert!(connected > 20, "only {connected} connections: too few were cut");
+    let mut handles = Vec::new();
+    // On a busy machine, fewer connections are cut while so many tasks are submitted.
+    for round in 1.. {
+        let harassment = Repeated::with(bench.raw().await, killing, Duration::from_millis(3));
+        let some: Result<Vec<_>, Error> = submit_singly(&bench, 2_000).await.into_iter().collect();
+        drop(harassment);
+        handles.extend(some.expect("each call ends within half a minute"));
+        let connected = bench.raw().await.info("total_connections_received").await;
+        if connected > 20 + 2 * round {
+            break;
+        }
+        assert!(round < 10, "only {connected} connections: too few were cut");
+    }
     let runs = Runs::default();
     let worker = bench.start(bench.worker().task_type::<Count>().data(runs.clone()));
     ran_once(&bench, &handles, &runs).await;
