@@ -9,6 +9,7 @@ use crate::{
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision},
     executor, outcome_log,
+    process_stops::THAWED_GRACE,
     role::Role,
     shared::Shared,
 };
@@ -17,9 +18,6 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// A check that is late by this much shows that the whole process was stopped, or had no CPU: the
 /// role does nothing between its checks, and handlers can't block its thread.
 const FROZEN_FOR: Duration = Duration::from_millis(125);
-/// The time that handlers have after the process was stopped, before they count as overdue. Their
-/// runtime could not end them while it was stopped.
-const THAWED_GRACE: Duration = Duration::from_secs(1);
 /// How often all attempts are checked while no deadline has passed and every lease is certain. In
 /// this case, only handlers that were asked to stop can be overdue.
 const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
@@ -81,7 +79,8 @@ impl Deadlines {
     fn check_all(&mut self, now: Instant, late: Duration) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
-        self.log_doubt(&doubtful, late);
+        let stopped = shared.stops.check(now, late).then_some(late);
+        self.log_doubt(&doubtful, stopped);
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
         if !is_due && doubtful.is_empty() && now < self.checked_all_at + CHECK_ALL_EVERY {
@@ -121,12 +120,14 @@ impl Deadlines {
         }
     }
 
-    /// Logs once why handlers are asked to stop. If half a lease has passed since the check was
-    /// due, the process did not run, and Redis may have answered all the time.
-    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>, late: Duration) {
+    /// Logs once why handlers are asked to stop. If the process was stopped for so long, Redis may
+    /// have answered all the time.
+    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>, stopped: Option<Duration>) {
         let is_doubtful = !doubtful.is_empty() && !self.shared.attempts.is_empty();
-        if is_doubtful && !self.is_said_doubtful && late >= self.shared.config.lease / 2 {
-            let stopped_ms = outcome_log::millis(late);
+        if !is_doubtful || self.is_said_doubtful {
+            // It is said already, or there is nothing to say.
+        } else if let Some(stopped) = stopped {
+            let stopped_ms = outcome_log::millis(stopped);
             log_event!(
                 self.shared.log,
                 WARN,
@@ -135,7 +136,7 @@ impl Deadlines {
                  its machine was suspended or had no CPU for it; handlers are asked to stop, and \
                  their tasks are given back"
             );
-        } else if is_doubtful && !self.is_said_doubtful {
+        } else {
             log_event!(
                 self.shared.log,
                 WARN,
@@ -212,6 +213,7 @@ impl Role for Deadlines {
         let is_idle = self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty());
         let rest = if is_idle { REST } else { CHECK_EVERY };
         self.thaw.next_check = Instant::now() + rest;
+        self.shared.stops.check_next(self.thaw.next_check);
         rest
     }
 }

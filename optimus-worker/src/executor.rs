@@ -13,6 +13,7 @@ use optimus_core::{
     broker::{BrokerError, Give, Release},
     log_event, platform,
 };
+use tokio::time::Instant;
 use tracing::Span;
 
 use crate::{
@@ -134,7 +135,7 @@ async fn run(shared: Arc<Shared>, prepared: Prepared) {
     let mut ended = tokio::select! {
         biased;
         ended = handle(&shared, &attempt, definition, payload, &mut running) => ended,
-        ended = must_end(&attempt, &slot) => ended,
+        ended = must_end(&shared, &attempt, &slot) => ended,
     };
     if attempt.ctx.is_blocking() {
         // The handler no longer waits for its thread, which still runs. At the deadline, the
@@ -209,13 +210,19 @@ fn send(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) {
 
 /// Resolves when the handler may be dropped. If the handler blocks a thread, which can't be
 /// stopped, this waits until the thread returns, because the task must not start again while it
-/// runs.
-async fn must_end(attempt: &Attempt, slot: &Slot) -> HandlerEnd {
+/// runs. A handler whose time has passed while the process was stopped is interrupted: it had no
+/// CPU for its time, and its lease may be over.
+async fn must_end(shared: &Shared, attempt: &Attempt, slot: &Slot) -> HandlerEnd {
     let ended = tokio::select! {
         biased;
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
-            attempt.stop(Stop::TimedOut);
-            HandlerEnd::TimedOut
+            if shared.stops.has_just_ended(Instant::now()) {
+                attempt.stop(Stop::Uncertain);
+                HandlerEnd::Abandoned
+            } else {
+                attempt.stop(Stop::TimedOut);
+                HandlerEnd::TimedOut
+            }
         }
         () = attempt.abandon.notified() => HandlerEnd::Abandoned,
     };
@@ -337,3 +344,7 @@ pub(crate) async fn fetch_blobs(shared: &Shared, ids: &[TaskId]) -> Result<Vec<V
 fn unreadable(problem: &BrokerError) -> String {
     format!("the arguments can't be read: {problem}")
 }
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

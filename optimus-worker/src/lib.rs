@@ -61,6 +61,7 @@ mod post_run;
 mod posts;
 mod prepare;
 mod process;
+mod process_stops;
 mod quarantine;
 mod reaper;
 mod reconcile;

@@ -8,10 +8,10 @@ use tokio::runtime::Handle;
 
 use crate::{
     attempts::Attempts, collects::Collects, config::Config, ledger_retention::Ledgers,
-    marked_dead::MarkedDead, posts::OpenPosts, quarantine::Quarantine, reporter::Reporter,
-    role_wakeups::Wakeups, served_queues::Queues, services::Services, shard_registry::Shardeds,
-    shutdown_state::Shutdown, slots::Slots, source_registry::Sources, tally::Tally,
-    task_registry::Registry, task_tallies::TaskTallies,
+    marked_dead::MarkedDead, posts::OpenPosts, process_stops::ProcessStops, quarantine::Quarantine,
+    reporter::Reporter, role_wakeups::Wakeups, served_queues::Queues, services::Services,
+    shard_registry::Shardeds, shutdown_state::Shutdown, slots::Slots, source_registry::Sources,
+    tally::Tally, task_registry::Registry, task_tallies::TaskTallies,
 };
 
 /// The state that all roles of one worker share.
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     /// The runtime for handlers that block.
     pub(crate) threads: Arc<Threads>,
     pub(crate) quarantine: Quarantine,
+    /// Whether the process was stopped.
+    pub(crate) stops: ProcessStops,
     pub(crate) shutdown: Shutdown,
     /// The description that the worker gives to each queue, as JSON.
     pub(crate) description: String,

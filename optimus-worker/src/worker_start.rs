@@ -23,6 +23,7 @@ use crate::{
     ledger_retention::Ledgers,
     marked_dead::MarkedDead,
     posts::OpenPosts,
+    process_stops::ProcessStops,
     quarantine::Quarantine,
     reporter::Reporter,
     role_wakeups::Wakeups,
@@ -61,8 +62,7 @@ pub(crate) async fn start(
     config.result_limit = broker.size_limit(config.result_limit).await?;
     let worker = new_worker_id(&config);
     let wakeups = Arc::new(Wakeups::default());
-    let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
-    let queues: Vec<Served> = config.queues.iter().cloned().map(served).collect();
+    let queues = served_queues(&config, &worker, &wakeups);
     check_permissions(&broker, (&queues, &shardeds, &source_list), &worker).await?;
     let description = describe(&config, &registry);
     let client = OwnClient::here(&broker, layers.clone());
@@ -85,6 +85,7 @@ pub(crate) async fn start(
     let sources = Arc::new(Sources::new(&source_list, &shards_broker)?);
     Ok(Arc::new(Shared {
         slots: Slots::new(config.concurrency, queues.len(), wakeups.clone()),
+        stops: ProcessStops::of_lease(config.lease),
         config,
         registry,
         data: Arc::new(data),
@@ -117,6 +118,11 @@ pub(crate) async fn start(
         quarantine: Quarantine::default(),
         wakeups,
     }))
+}
+
+fn served_queues(config: &Config, worker: &WorkerId, wakeups: &Arc<Wakeups>) -> Vec<Served> {
+    let served = |(name, weight)| Served::new(name, weight, worker.clone(), wakeups.clone());
+    config.queues.iter().cloned().map(served).collect()
 }
 
 fn log_desk(wakeups: &Arc<Wakeups>) -> Arc<LogDesk> {
