@@ -6,15 +6,16 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 the queue of the outbox · `<number> <effect>`… in their order
---        effect: `ask <id><mark> <reference>`, a task there waits for one here · `drop <id><mark>
---        <reference>`, it no longer does · `still <id><mark> <reference>`, does one here still wait
---        for one there · `met <id><mark> <result>`, a task here waited for one
---        there that has succeeded; the result is there if the task takes it · `ended <id><mark>
---        <state>`, which has ended otherwise · `member <group> <position> <state> <policy>
---        <result>`, a member of a group here has ended · `end <state> <after> <reference>`, a task
---        here has ended, and tasks that wait learn of it; if there are many, those above the
---        score `after`. A state is `success` · `dead` · `cancelled` · `forgotten`, it was deleted
---        or its result is gone · `void`, no requeue can change it
+--        effect: `ask <id><mark> <reference>`, a task there waits for one here · `tie <id><mark>
+--        <reference>`, the same, but it asks later whether that one has ended otherwise · `drop
+--        <id><mark> <reference>`, it no longer does · `still <id><mark> <reference>`, does one here
+--        still wait for one there · `met <id><mark> <result>`, a task here waited for one there
+--        that has succeeded; the result is there if the task takes it · `ended <id><mark> <state>`,
+--        which has ended otherwise · `member <group> <position> <state> <policy> <result>`, a
+--        member of a group here has ended · `end <state> <after> <reference>`, a task here has
+--        ended, and tasks that wait learn of it; if there are many, those above the score `after`.
+--        A state is `success` · `dead` · `cancelled` · `forgotten`, it was deleted or its result is
+--        gone · `void`, no requeue can change it
 -- REPLY  OK, the last number that was applied, '1' if effects were posted
 -- REFUSE NEWER with the required number
 
@@ -136,7 +137,7 @@ end
 
 -- One elsewhere waits for a task here.
 local renewed = {}
-local function asked(waiter, ref)
+local function asked(verb, waiter, ref)
   local state, asker = states_of_refs(flow, { ref }, now)[1], waiter .. '@' .. source
   if state == 'met' then
     tell(ref, asker, 'success')
@@ -144,7 +145,7 @@ local function asked(waiter, ref)
   end
   tie(flow, ref, asker)
   renewed[#renewed + 1], renewed[#renewed + 2] = whole(now), ref
-  if state ~= 'open' then
+  if state ~= 'open' and verb == 'ask' then
     post(flow, source, 'ended ' .. waiter .. ' ' .. state)
   end
 end
@@ -167,8 +168,8 @@ for i = 3, #ARGV do
       end
     elseif verb == 'ended' then
       answer(flow, string.sub(word, 1, 22), string.sub(word, 23), rest)
-    elseif verb == 'ask' then
-      asked(word, rest)
+    elseif verb == 'ask' or verb == 'tie' then
+      asked(verb, word, rest)
     elseif verb == 'still' then
       local value = cached(flow.unmet, flow.unmet_key, string.sub(word, 1, 22))
       local waits = value and string.find(parts_of(value), string.sub(word, 23), 1, true)

@@ -6,13 +6,15 @@
 -- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
 -- prerequisites waits again for those that are not met. A task that was never tried and has a
 -- tombstone in the ready list has its old place there again. An operation on many tasks, which
--- undoes a cancel, lets a task that was cancelled before it was due be Delayed until then.
+-- undoes a cancel, lets a task that was cancelled before it was due be Delayed until then. It
+-- requeues those that wait for others first, so that these learn of each success.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
 --
 -- KEYS   the naming block; the last key has the name of the operation
--- ARGV   1 now override · 2 id · 3 batch of an operation on many tasks, or ''
+-- ARGV   1 now override · 2 id · 3 batch of an operation on many tasks, or '' · 4 `waits` to
+--        requeue only a task that waits for its prerequisites again, or ''
 -- REPLY  OK, `out` if effects for a relay were posted
 -- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
 --        id, and the ms when the window ends if the owner has succeeded · CYCLE with the tasks
@@ -23,7 +25,7 @@ local meta, tasks, ready, priority, priorities = KEYS[1], KEYS[2], KEYS[3], KEYS
 local delayed, retry, dead, cancelled, workers = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local success, tries, cancel, wake = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local skips, requeued, operated = KEYS[15], KEYS[16], KEYS[17]
-local now, id, batch = now_ms(ARGV[1]), ARGV[2], ARGV[3]
+local now, id, batch, only = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV[4]
 local REMEMBERED_MS = '60000'
 
 -- Checks.
@@ -60,6 +62,9 @@ local bytes = bytes_without(counted_bytes(meta, state), kept_bytes(meta, id), le
 local ranks = priorities_of(priorities, { id })
 local joins, is_ready = nil, true
 local flow = again_of(meta, needs, id, header, now, batch)
+if only == 'waits' and not (flow and flow.is_blocked) then
+  return { 'WRONG_STATE', state }
+end
 local cycle = flow and flow.is_blocked and cycle_of({ flow = flow, owners = {}, waiting_here = {} },
   id, biz and string.sub(biz, #flow.base + 5), flow.open)
 if cycle then

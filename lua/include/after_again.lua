@@ -2,7 +2,7 @@
 
 -- Returns what the call does, nil if the task did not wait. `is_blocked` is true if it waits again,
 -- and `open` has for what. In a batch of an operation, `due` is when the task was due, if that is
--- to come. What it waits for may come back later in the same operation, so it asks after that.
+-- to come. What it waits for comes back later in the same operation, so it asks after that.
 local function again_of(meta, needs, id, header, now, batch)
   if not needs or tonumber(needs) < NEEDS_OF_AFTER then
     return nil

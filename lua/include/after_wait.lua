@@ -2,8 +2,8 @@
 
 -- An unmet prerequisite elsewhere is asked for again after this time, and then less and less often.
 local FIRST_ASK_MS = 60000
--- A task of an operation asks once the operation has reached all its tasks. If nobody carries that
--- on, it asks after this time.
+-- A task of an operation asks once the operation has reached all its tasks. Until then it is tied,
+-- so that it learns of a success. If nobody carries the operation on, it asks after this time.
 local LATER_ASK_MS = 3600000
 
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for
@@ -28,11 +28,12 @@ local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
     end
     if one.state == 'met' then
       post(flow, flow.own, 'end success 0 ' .. one.ref)
-    elseif flow.asks_later then
-      asks = asks or is_elsewhere or one.state ~= 'open'
     elseif is_elsewhere then
-      post(flow, one.home, 'ask ' .. id .. one.mark .. ' ' .. one.ref)
+      local verb = flow.asks_later and 'tie ' or 'ask '
+      post(flow, one.home, verb .. id .. one.mark .. ' ' .. one.ref)
       asks = true
+    elseif flow.asks_later then
+      asks = asks or one.state ~= 'open'
     elseif one.state ~= 'open' then
       post(flow, flow.own, 'end ' .. one.state .. ' 0 ' .. one.ref)
     end

@@ -66,6 +66,8 @@ pub(crate) struct Progress {
     pub(crate) chunk: u64,
     pub(crate) within: u64,
     pub(crate) reached: u64,
+    /// The number of the last one whose tasks that wait for others are requeued.
+    pub(crate) waits_chunk: u64,
     /// The number of the last one whose requeued tasks have asked for what they wait for.
     pub(crate) asked_chunk: u64,
     pub(crate) scanned: u64,

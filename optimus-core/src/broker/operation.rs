@@ -18,6 +18,8 @@ const LEFT_FOR_MS: u64 = 5_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     Requeue,
+    /// Requeues only those that wait for their prerequisites again.
+    RequeueWaiting,
     Cancel,
     Delete,
     RunNow,
@@ -249,8 +251,8 @@ impl Broker {
         batch: Batch<'_>,
         tasks: &[Counted],
     ) -> Result<(Vec<Changed>, bool), BrokerError> {
-        if act == Act::Requeue {
-            return self.operate_each(queue, batch, tasks).await;
+        if matches!(act, Act::Requeue | Act::RequeueWaiting) {
+            return self.operate_each(act, queue, batch, tasks).await;
         }
         let script = match act {
             Act::Cancel => &scripts::CANCEL,
@@ -290,13 +292,15 @@ impl Broker {
     /// Requeues each task by its own call, all in one write.
     async fn operate_each(
         &self,
+        act: Act,
         queue: &QueueName,
         batch: Batch<'_>,
         tasks: &[Counted],
     ) -> Result<(Vec<Changed>, bool), BrokerError> {
+        let only = if act == Act::RequeueWaiting { "waits" } else { "" };
         let call = |task: &Counted| {
             let call = self.call(&scripts::REQUEUE, queue, batch.operation);
-            call.arg(task.id.stored()).text(&batch.text(slice::from_ref(task)))
+            call.arg(task.id.stored()).text(&batch.text(slice::from_ref(task))).arg(only)
         };
         let (mut done, mut is_posted) = (Vec::with_capacity(tasks.len()), false);
         for answer in self.run_all(tasks.iter().map(call).collect()).await {

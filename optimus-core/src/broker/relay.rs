@@ -205,6 +205,12 @@ impl Broker {
         Ok(Reasked { tasks: reply.number()?, posted: reply.flag()?, next: reply.wait()? })
     }
 
+    /// Returns whether a queue has tasks that ended while they waited for their prerequisites.
+    pub async fn has_ended_waiting(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let exists = get(&["EXISTS", &self.keys(queue).of("unmet_ended")]);
+        Ok(size(&self.read_one(exists).await?) > 0)
+    }
+
     /// Returns for each queue whether a relay has work there: effects, or tasks that ask again or
     /// give up, now or later.
     pub async fn outboxes(&self, queues: &[QueueName]) -> Result<Vec<bool>, BrokerError> {

@@ -25,6 +25,7 @@ mod many_results;
 mod operate;
 mod operation_carrier;
 mod operation_changes;
+mod operation_requeue;
 mod operations;
 mod other_kind;
 mod part_ids;

@@ -1,6 +1,6 @@
 //! One step of an operation: some of its tasks are counted or changed.
 
-use std::{cmp::Reverse, collections::HashSet, slice, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, time::Duration};
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use super::{
     prerequisite_asks::relay,
 };
 use crate::{
-    broker::{BATCH_MAX, Broker, BrokerError, Changed, OperationBatch, Refusal},
+    broker::{Act, BATCH_MAX, Broker, BrokerError, Changed, OperationBatch, Refusal},
     id::{QueueName, TaskId},
     operation::OperationAct,
     operation_counted::{Chunk, Counted, Mark},
@@ -27,7 +27,7 @@ use crate::{
 const PAGES_MAX: usize = 16;
 /// How many tasks one step changes, in calls of [`PACED`]. What was changed is stored once, so that
 /// small calls do not make an operation slow.
-const CHANGED_MAX: usize = 4 * PACED;
+pub(super) const CHANGED_MAX: usize = 4 * PACED;
 /// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
 const STEP_MAX: Duration = Duration::from_secs(2);
 /// So many tasks more than twice those of a list are read of it. Tasks that join it meanwhile are
@@ -89,29 +89,23 @@ impl Changes<'_> {
 
     /// Changes the next tasks that were counted.
     pub(super) async fn change(&self, hold: &mut Hold) -> Result<After, BrokerError> {
+        if hold.about.act == OperationAct::Requeue
+            && let Some(after) = self.requeue_waiting(hold).await?
+        {
+            return Ok(after);
+        }
         let number = hold.progress.chunk + 1;
         if number > hold.progress.chunks {
             return self.ask(hold).await;
         }
         let chunk = self.chunk(hold, number).await?.ok_or_else(lost)?;
-        if hold.stored_queue.as_ref() != Some(&chunk.queue) {
-            // Another carrier would not look for uncounted changes in this queue yet.
-            hold.progress.place = Some(start(first_state(hold), chunk.queue.clone()));
-            // It is stored before the first change, so that an undo finds all of them.
-            hold.progress.begun_ms.get_or_insert(hold.saved.now_ms);
-            hold.chunk = Some((number, chunk));
+        let Some(chunk) = once_stored(hold, number, chunk) else {
             return Ok(After::More);
-        }
+        };
         let from = usize::try_from(hold.progress.within).unwrap_or(usize::MAX);
         let tasks = chunk.tasks.get(from..).unwrap_or_default();
         let (tasks, rest) = tasks.split_at(tasks.len().min(CHANGED_MAX));
-        let (mut done, mut gone) = (0, 0);
-        for tasks in tasks.chunks(PACED) {
-            // One batch of several calls: Redis adds up what they change.
-            let changed = self.change_some(hold, &chunk.queue, tasks).await?;
-            (done, gone) = (done + changed.0, gone + changed.1);
-        }
-        self.settle(hold, &chunk.queue, (done, gone)).await?;
+        self.change_batch(hold, hold.about.act.stored(), &chunk.queue, tasks).await?;
         hold.progress.reach(tasks.len() as u64);
         if rest.is_empty() {
             (hold.progress.chunk, hold.progress.within) = (number, 0);
@@ -123,36 +117,28 @@ impl Changes<'_> {
         Ok(After::More)
     }
 
-    /// Lets some of the tasks that were requeued ask for what they wait for. Before that, a task
-    /// that they wait for could still be one that has ended, and comes back later.
-    async fn ask(&self, hold: &mut Hold) -> Result<After, BrokerError> {
-        let number = hold.progress.asked_chunk + 1;
-        if hold.about.act != OperationAct::Requeue || number > hold.progress.chunks {
-            return Ok(After::Over);
+    /// Changes tasks by a batch of several calls: Redis adds up what they change.
+    pub(super) async fn change_batch(
+        &self,
+        hold: &mut Hold,
+        act: Act,
+        queue: &QueueName,
+        tasks: &[Counted],
+    ) -> Result<(), BrokerError> {
+        let (mut done, mut gone) = (0, 0);
+        for tasks in tasks.chunks(PACED) {
+            let changed = self.change_some(hold, act, queue, tasks).await?;
+            (done, gone) = (done + changed.0, gone + changed.1);
         }
-        // An earlier release, which lets them ask at once, removes those that it has reached.
-        if let Some(Chunk { queue, mut tasks }) = self.chunk(hold, number).await?
-            && self.broker.outboxes(slice::from_ref(&queue)).await?.contains(&true)
-        {
-            let rest = tasks.split_off(tasks.len().min(CHANGED_MAX));
-            match self.broker.reask_of(&queue, tasks.iter().map(|task| &task.id)).await {
-                // A queue that is damaged, or needs a later release, does not keep the others.
-                Err(BrokerError::Rejected(_) | BrokerError::Refused(Refusal::Newer, _)) => {}
-                Err(problem) => return Err(problem),
-                Ok(asked) if asked.posted => relay(self.broker.clone(), queue.clone()).await,
-                Ok(_) => {}
-            }
-            if !rest.is_empty() {
-                hold.chunk = Some((number, Chunk { queue, tasks: rest }));
-                return Ok(After::More);
-            }
-        }
-        (hold.progress.asked_chunk, hold.has_reached) = (number, Some(number));
-        Ok(After::More)
+        self.settle(hold, queue, (done, gone)).await
     }
 
     /// Returns counted tasks: those that are kept from the step before, or the stored ones.
-    async fn chunk(&self, hold: &mut Hold, number: u64) -> Result<Option<Chunk>, BrokerError> {
+    pub(super) async fn chunk(
+        &self,
+        hold: &mut Hold,
+        number: u64,
+    ) -> Result<Option<Chunk>, BrokerError> {
         if let Some((kept, chunk)) = hold.chunk.take()
             && kept == number
         {
@@ -167,10 +153,11 @@ impl Changes<'_> {
     async fn change_some(
         &self,
         hold: &mut Hold,
+        act: Act,
         queue: &QueueName,
         tasks: &[Counted],
     ) -> Result<(u64, u64), BrokerError> {
-        let act = hold.about.act;
+        let verb = hold.about.act.verb();
         let batch = OperationBatch {
             operation: self.id,
             fence: hold.fence,
@@ -178,7 +165,7 @@ impl Changes<'_> {
             states: &hold.about.filter.states,
             until_ms: hold.saved.added_ms,
         };
-        let answers = self.broker.operate(act.stored(), queue, batch, tasks).await;
+        let answers = self.broker.operate(act, queue, batch, tasks).await;
         let (all, is_posted) = match answers {
             // A queue that is damaged, or needs a later release, does not keep the others.
             Err(why @ (BrokerError::Rejected(_) | BrokerError::Refused(Refusal::Newer, _))) => {
@@ -192,8 +179,10 @@ impl Changes<'_> {
                 Changed::Done => done += 1,
                 Changed::Asked => hold.progress.asked += 1,
                 Changed::Gone => gone += 1,
+                // It is refused again when all are requeued.
+                Changed::Refused(_) if act == Act::RequeueWaiting => {}
                 Changed::Refused(why) => {
-                    let why = refused(&task.id, act.verb(), why).to_string();
+                    let why = refused(&task.id, verb, why).to_string();
                     hold.progress.refuse(task.id.clone(), why);
                 }
             }
@@ -324,7 +313,20 @@ impl Changes<'_> {
     }
 }
 
-fn lost() -> BrokerError {
+/// Returns counted tasks, once it is stored in which queue they are. Before that, another
+/// carrier would not look for uncounted changes there.
+pub(super) fn once_stored(hold: &mut Hold, number: u64, chunk: Chunk) -> Option<Chunk> {
+    if hold.stored_queue.as_ref() == Some(&chunk.queue) {
+        return Some(chunk);
+    }
+    hold.progress.place = Some(start(first_state(hold), chunk.queue.clone()));
+    // It is stored before the first change, so that an undo finds all of them.
+    hold.progress.begun_ms.get_or_insert(hold.saved.now_ms);
+    hold.chunk = Some((number, chunk));
+    None
+}
+
+pub(super) fn lost() -> BrokerError {
     BrokerError::UnexpectedReply(LOST.to_owned())
 }
 

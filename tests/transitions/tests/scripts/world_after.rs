@@ -78,6 +78,7 @@ impl World {
                     format!("5 ask {there}3 {}", self.id("dead").stored()),
                     format!("6 ended {there}0 dead"),
                     format!("7 met {waits}0"),
+                    format!("8 tie {there}4 {}", self.id("dead").stored()),
                 ];
                 self.apply(bench, NOW, effects.into()).await
             }
