@@ -13,7 +13,7 @@ use super::{
     confirmer::{CALLS_MAX, Confirmer},
     delivery::Delivery,
     ledger::{Ledger, Over, Place},
-    prerequisite_asks::Asks,
+    prerequisite_asks::{Asks, relay},
     submit_batches::{Answers, CallerBatch, Request, Waiting},
 };
 use crate::{
@@ -39,6 +39,8 @@ const TASK_BYTES: usize = 512;
 const KEEP_EVERY: Duration = Duration::from_secs(600);
 /// How soon Redis is asked again after a failure.
 const KEEP_AGAIN: Duration = Duration::from_secs(30);
+/// How long a submit waits until other queues know that its tasks wait for some of theirs.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 /// How long a closing client tries to release its ledgers to the janitor, which otherwise removes
 /// them an hour later.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
@@ -288,7 +290,7 @@ struct Delivered {
     unkept: bool,
     /// Whether the announcement of the queue has an unknown outcome.
     unannounced: bool,
-    /// Whether its tasks have asked something of other queues.
+    /// Whether its tasks have asked something of other queues that these do not know yet.
     posted: bool,
 }
 
@@ -316,9 +318,17 @@ async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> De
         // with its name at the same time.
         announced = delivery.announce(&queue, deadline.max(Instant::now())).await;
     }
+    let is_told = posted && tell_others(&delivery.broker, &queue).await;
     request.answer(number, submitted.map(|submitted| submitted.receipts));
     let unkept = (keep && !answered) || (lost && !keep);
-    Delivered { queue, number, over, unkept, unannounced: !announced, posted }
+    Delivered { queue, number, over, unkept, unannounced: !announced, posted: posted && !is_told }
+}
+
+/// Tells other queues for which of their tasks those of this queue wait, before the submit is
+/// answered. Otherwise such a task could run, and be forgotten, before its queue knows that another
+/// one waits. Returns false if it takes too long; then it goes on later.
+async fn tell_others(broker: &Broker, queue: &QueueName) -> bool {
+    timeout(TOLD_WITHIN, relay(broker.clone(), queue.clone())).await.is_ok()
 }
 
 #[cfg(test)]

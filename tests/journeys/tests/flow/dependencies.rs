@@ -69,6 +69,16 @@ on_both! {
         logged.worker.stop().await;
     }
 
+    async fn other_queues_know_who_waits_for_their_tasks_once_a_submit_returns(bench: Bench) {
+        let first = submit(&bench, reserve("o-1").queue("stock")).await;
+        let (broker, queue) = (bench.client.broker(), QueueName::new("default").unwrap());
+        for number in 0..50 {
+            let call = Double { number }.call().after(&first);
+            submit(&bench, call).await;
+            assert!(broker.outgoing(&queue).await.unwrap().is_empty(), "{number}");
+        }
+    }
+
     async fn a_prerequisite_may_be_of_another_queue_with_workers_of_its_own(bench: Bench) {
         let (log, gate) = (Log::default(), Gate::new());
         let here = start(&bench, &log, &gate, ["default"]);
