@@ -16,6 +16,7 @@ mod metrics;
 mod network;
 mod outage;
 mod permissions;
+mod process_stops;
 mod quarantine;
 mod recovery;
 mod sharing;
