@@ -124,9 +124,12 @@ impl Deadlines {
     /// have answered all the time.
     fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>, stopped: Option<Duration>) {
         let is_doubtful = !doubtful.is_empty() && !self.shared.attempts.is_empty();
-        if !is_doubtful || self.is_said_doubtful {
-            // It is said already, or there is nothing to say.
-        } else if let Some(stopped) = stopped {
+        let is_new = is_doubtful && !self.is_said_doubtful;
+        self.is_said_doubtful = is_doubtful;
+        if !is_new {
+            return;
+        }
+        if let Some(stopped) = stopped {
             let stopped_ms = outcome_log::millis(stopped);
             log_event!(
                 self.shared.log,
@@ -144,7 +147,6 @@ impl Deadlines {
                  to stop, and their tasks are given back"
             );
         }
-        self.is_said_doubtful = is_doubtful;
     }
 
     /// Logs once that a thread does not return. The worker can't stop such a thread.

@@ -66,11 +66,13 @@ impl Changes<'_> {
     /// Lets some of the tasks that were requeued ask for what they wait for. Before that, a task
     /// that they wait for could still be one that has ended, and comes back later.
     pub(super) async fn ask(&self, hold: &mut Hold) -> Result<After, BrokerError> {
-        let is_requeue = hold.about.act == OperationAct::Requeue;
+        if hold.about.act != OperationAct::Requeue {
+            return Ok(After::Over);
+        }
         let mut idle: Option<QueueName> = None;
         for _ in 0..PASSED_MAX {
             let number = hold.progress.asked_chunk + 1;
-            if !is_requeue || number > hold.progress.chunks {
+            if number > hold.progress.chunks {
                 return Ok(After::Over);
             }
             // An earlier release, which lets them ask at once, removes those that it has reached.
