@@ -9,6 +9,7 @@ use crate::{
     Dialect, Error, OutboxDb,
     database::Row,
     patience::within,
+    sqlite_lock::begin_in_sqlite,
     statement::{Kind, Statement, Value},
 };
 
@@ -91,6 +92,9 @@ impl<DB: OutboxDb> Link<DB> {
             dialect => dialect.begin(),
         };
         match self {
+            Self::Own(connection, _) if DB::DIALECT == Dialect::Sqlite => {
+                begin_in_sqlite::<DB>(connection).await?;
+            }
             Self::Own(connection, limit) => {
                 within::<DB, _>(*limit, DB::run_plain(connection, begin)).await?;
             }

@@ -5,6 +5,7 @@ use sqlx::Pool;
 
 use crate::{
     Dialect, Error, OutboxDb,
+    sqlite_lock::look_in_sqlite,
     statement::{Kind, Statement, Value},
     transaction::check_mark,
 };
@@ -15,10 +16,6 @@ use crate::{
 const INSERT_IN_POSTGRES: &str = "INSERT INTO optimus_once (queue, task, part, fence) \
      SELECT ?, ?, ?, ? WHERE pg_try_advisory_xact_lock(\
      hashtextextended(?, 'optimus_once'::regclass::oid::bigint)) ON CONFLICT DO NOTHING";
-
-/// How long a look waits for the lock of SQLite, which often is kept for some ms.
-const LOOK_MS: i64 = 50;
-const LOOK_IN_SQLITE: &str = "PRAGMA busy_timeout = 50";
 
 /// What shows that a part of a task was applied.
 #[derive(Clone)]
@@ -142,21 +139,6 @@ impl Marker {
     fn with_key(&self, statement: Statement) -> Statement {
         statement.with(&*self.queue).with(&*self.task).with(&*self.part)
     }
-}
-
-/// Fails if the database is locked, after a shorter time than the connection waits otherwise.
-async fn look_in_sqlite<DB: OutboxDb>(pool: &Pool<DB>) -> Result<(), Error> {
-    let mut connection = pool.acquire().await?;
-    let read = Statement::new("PRAGMA busy_timeout");
-    let rows = DB::read(&mut connection, read, &[Kind::Int]).await?;
-    let usual_ms = rows.first().map_or(0, |row| row[0].int());
-    if usual_ms <= LOOK_MS {
-        return Ok(());
-    }
-    DB::run_plain(&mut connection, LOOK_IN_SQLITE).await?;
-    let tried = DB::run_plain(&mut connection, "BEGIN IMMEDIATE; ROLLBACK").await;
-    DB::run_at_once(&mut connection, format!("PRAGMA busy_timeout = {usual_ms}")).await?;
-    Ok(tried?)
 }
 
 /// The name of the fence below which the markers of a queue may be purged.
