@@ -12,7 +12,7 @@ use sqlx::Pool;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    Error, OutboxDb,
+    Dialect, Error, OutboxDb,
     advance::{Advanced, Loaded, Plan, advance},
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
@@ -30,6 +30,11 @@ const STANDBY: Duration = Duration::from_millis(250);
 /// most so long, and then for the read, the note and Redis. The first call after a quiet time does
 /// not wait.
 const SPACING: Duration = Duration::from_millis(8);
+/// The most of its time that a relay has a transaction in the database, as a divisor. A database
+/// that is busy with the transactions of users takes longer for it, and then gets fewer of them.
+const ADVANCE_SHARE: u32 = 8;
+/// The longest time between two transactions for this reason.
+const SPACING_MAX: Duration = Duration::from_millis(50);
 /// A relay with a batch of so many calls does not keep up, so it does not wait.
 const BACKLOG: usize = 256;
 
@@ -65,8 +70,8 @@ pub(crate) struct Turner<DB: OutboxDb> {
     floor: Floor,
     /// What another relay has noted, and when this one has seen it first.
     others: Option<(String, u64, Instant)>,
-    /// When the last transaction began.
-    advanced: Option<Instant>,
+    /// When the next transaction of a relay that keeps up begins.
+    next_advance: Option<Instant>,
     /// When to look below the floor next.
     look_below: Option<Instant>,
     patience: Patience,
@@ -83,7 +88,7 @@ impl<DB: OutboxDb> Turner<DB> {
             loaded,
             floor,
             others: None,
-            advanced: None,
+            next_advance: None,
             look_below: None,
             patience: Patience::default(),
         }
@@ -160,7 +165,7 @@ impl<DB: OutboxDb> Turner<DB> {
             return Ok(Turn::Standby);
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
-        gather(self.advanced, &noted).await;
+        gather(self.next_advance, &noted).await;
         self.go_on(stream, noted, plan, stuck).await
     }
 
@@ -197,8 +202,9 @@ impl<DB: OutboxDb> Turner<DB> {
             self.floor.reset();
         }
         let client = self.pusher.client().clone();
-        self.advanced = Some(Instant::now());
+        let began = Instant::now();
         let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
+        self.next_advance = Some(began + spacing::<DB>(began.elapsed()));
         match advanced {
             Advanced::Moved => {
                 self.forget();
@@ -261,10 +267,21 @@ impl<DB: OutboxDb> Turner<DB> {
 }
 
 /// Waits for calls that go with the next transaction. Those that are noted were sent before.
-async fn gather(advanced: Option<Instant>, noted: &Noted) {
+async fn gather(next_advance: Option<Instant>, noted: &Noted) {
     let sent: usize = noted.shares.iter().map(|share| share.seqs.len()).sum();
-    if let Some(advanced) = advanced.filter(|_| (1..BACKLOG).contains(&sent)) {
-        sleep_until(advanced + SPACING).await;
+    if let Some(next) = next_advance.filter(|_| (1..BACKLOG).contains(&sent)) {
+        sleep_until(next).await;
+    }
+}
+
+/// Returns the time from the beginning of a transaction, which took so long, to that of the next.
+fn spacing<DB: OutboxDb>(took: Duration) -> Duration {
+    match DB::DIALECT {
+        Dialect::Postgres | Dialect::MySql => {
+            took.saturating_mul(ADVANCE_SHARE).clamp(SPACING, SPACING_MAX)
+        }
+        // Most of the time it has waited for the lock, and a wait costs the database nothing.
+        Dialect::Sqlite => SPACING,
     }
 }
 
@@ -346,5 +363,23 @@ fn refuse(plan: &mut Plan, share: &Share, calls: &[StoredCall], why: String) {
     } else {
         let half = calls[..calls.len() / 2].to_vec();
         plan.again.insert(share.queue.clone(), half);
+    }
+}
+
+#[cfg(all(feature = "mysql", feature = "sqlite"))]
+#[cfg(test)]
+mod tests {
+    use sqlx::{MySql, Sqlite};
+
+    use super::*;
+
+    #[test]
+    fn a_database_that_takes_long_gets_fewer_transactions_of_a_relay() {
+        let ms = Duration::from_millis;
+        assert_eq!(spacing::<MySql>(Duration::from_micros(600)), ms(8));
+        assert_eq!(spacing::<MySql>(ms(3)), ms(24));
+        assert_eq!(spacing::<MySql>(Duration::MAX), ms(50));
+        // A relay of SQLite has waited for the lock.
+        assert_eq!(spacing::<Sqlite>(ms(3)), ms(8));
     }
 }
