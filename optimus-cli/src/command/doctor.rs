@@ -21,7 +21,8 @@ use crate::{
 /// workers know their tasks. Schedules: whether they are overdue. Shards: whether the leases of all
 /// their workers are over, which ones are paused, and whether their rounds fail. Sources: whether
 /// the leases of all their workers are over, whether they are paused, or read little because their
-/// tasks fail. Exits with 8 if something needs a look.
+/// tasks fail. Operations on many tasks: whether they go on. Exits with 8 if something needs a
+/// look.
 ///
 /// `--deep` also reads the keys of each queue and checks that they agree: each task is in one
 /// state, each index and each count is right, nothing is left behind. It changes nothing, and no
@@ -30,8 +31,8 @@ use crate::{
 /// Tasks may run meanwhile: it prints only what three reads have found, 300 ms apart.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Warn if the first ready or blocked task of a queue is older than this, or if a limit lets
-    /// none start for longer.
+    /// Warn if the first ready or blocked task of a queue is older than this, if a limit lets none
+    /// start for longer, or if an operation has not come further for longer.
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "5m")]
     late: Duration,
     /// Print only what needs a look.
@@ -50,6 +51,7 @@ pub(crate) async fn run(options: &Doctor, session: &Session<'_>) -> Result<Exit,
     findings.extend(doctor::queues::check(session, options.late).await?);
     findings.extend(doctor::shards::check(session).await?);
     findings.extend(doctor::sources::check(session).await?);
+    findings.extend(doctor::operations::check(session, options.late).await?);
     if options.deep {
         findings.extend(doctor::deep::check(session, &options.queues).await?);
     }

@@ -1,6 +1,7 @@
 //! The checks of `optimus doctor`: [`Finding`].
 
 pub(crate) mod deep;
+pub(crate) mod operations;
 pub(crate) mod queues;
 mod schedules;
 pub(crate) mod server;

@@ -46,6 +46,11 @@ async fn a_command_that_is_killed_is_followed_by_another_and_all_is_counted() {
     let listed = stage.optimus(&["op", "list"]).ended(0).out;
     assert!(listed.contains("running  delete") && listed.contains("4,000"), "{listed}");
     assert!(listed.contains("<b>\\u{1b}[31mold"), "it has the reason: {listed}");
+    let warned = stage.optimus(&["doctor", "--quiet", "--late", "1ms"]).ended(8).out;
+    let warning = format!("operation {} (delete", operation.id);
+    let way_on = format!("`optimus op follow {}", operation.id);
+    assert!(warned.contains(&warning) && warned.contains(&way_on), "{warned}");
+    assert!(!stage.optimus(&["doctor", "--late", "1h"]).out.contains(&warning));
     let followed = stage.optimus(&["op", "follow", &operation.id]).ended(0);
     assert_eq!(followed.out, "4,000 deleted\n");
     let said = "waiting for another process, which has not gone on for a second; unless it does, \
