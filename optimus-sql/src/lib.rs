@@ -43,6 +43,7 @@ mod push;
 mod relay;
 mod shard_fence;
 mod shard_guard;
+mod spacing;
 mod sqlite_lock;
 mod statement;
 mod stream;

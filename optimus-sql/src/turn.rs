@@ -12,29 +12,20 @@ use sqlx::Pool;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    Dialect, Error, OutboxDb,
+    Error, OutboxDb,
     advance::{Advanced, Loaded, Plan, advance},
     calls::{StoredCall, read_noted_calls},
     floor::Floor,
     noted::{GONE, Noted, Share},
     patience::Patience,
     push::{Marks, Pushed, Pusher},
+    spacing::Spacing,
     stream::Stream,
 };
 
 /// How long a relay leaves a batch to the one that has noted it.
 const STANDBY: Duration = Duration::from_millis(250);
 
-/// The time between two transactions of a relay that keeps up. Calls that are committed meanwhile
-/// go together: otherwise each would cost the database a transaction of the relay. A call waits at
-/// most so long, and then for the read, the note and Redis. The first call after a quiet time does
-/// not wait.
-const SPACING: Duration = Duration::from_millis(8);
-/// The most of its time that a relay has a transaction in the database, as a divisor. A database
-/// that is busy with the transactions of users takes longer for it, and then gets fewer of them.
-const ADVANCE_SHARE: u32 = 8;
-/// The longest time between two transactions for this reason.
-const SPACING_MAX: Duration = Duration::from_millis(50);
 /// A relay with a batch of so many calls does not keep up, so it does not wait.
 const BACKLOG: usize = 256;
 
@@ -72,6 +63,7 @@ pub(crate) struct Turner<DB: OutboxDb> {
     others: Option<(String, u64, Instant)>,
     /// When the next transaction of a relay that keeps up begins.
     next_advance: Option<Instant>,
+    spacing: Spacing,
     /// When to look below the floor next.
     look_below: Option<Instant>,
     patience: Patience,
@@ -89,6 +81,7 @@ impl<DB: OutboxDb> Turner<DB> {
             floor,
             others: None,
             next_advance: None,
+            spacing: Spacing::default(),
             look_below: None,
             patience: Patience::default(),
         }
@@ -204,7 +197,8 @@ impl<DB: OutboxDb> Turner<DB> {
         let client = self.pusher.client().clone();
         let began = Instant::now();
         let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
-        self.next_advance = Some(began + spacing::<DB>(began.elapsed()));
+        self.spacing.note(began.elapsed());
+        self.next_advance = Some(began + self.spacing.time(DB::DIALECT));
         match advanced {
             Advanced::Moved => {
                 self.forget();
@@ -271,17 +265,6 @@ async fn gather(next_advance: Option<Instant>, noted: &Noted) {
     let sent: usize = noted.shares.iter().map(|share| share.seqs.len()).sum();
     if let Some(next) = next_advance.filter(|_| (1..BACKLOG).contains(&sent)) {
         sleep_until(next).await;
-    }
-}
-
-/// Returns the time from the beginning of a transaction, which took so long, to that of the next.
-fn spacing<DB: OutboxDb>(took: Duration) -> Duration {
-    match DB::DIALECT {
-        Dialect::Postgres | Dialect::MySql => {
-            took.saturating_mul(ADVANCE_SHARE).clamp(SPACING, SPACING_MAX)
-        }
-        // Most of the time it has waited for the lock, and a wait costs the database nothing.
-        Dialect::Sqlite => SPACING,
     }
 }
 
@@ -363,23 +346,5 @@ fn refuse(plan: &mut Plan, share: &Share, calls: &[StoredCall], why: String) {
     } else {
         let half = calls[..calls.len() / 2].to_vec();
         plan.again.insert(share.queue.clone(), half);
-    }
-}
-
-#[cfg(all(feature = "mysql", feature = "sqlite"))]
-#[cfg(test)]
-mod tests {
-    use sqlx::{MySql, Sqlite};
-
-    use super::*;
-
-    #[test]
-    fn a_database_that_takes_long_gets_fewer_transactions_of_a_relay() {
-        let ms = Duration::from_millis;
-        assert_eq!(spacing::<MySql>(Duration::from_micros(600)), ms(8));
-        assert_eq!(spacing::<MySql>(ms(3)), ms(24));
-        assert_eq!(spacing::<MySql>(Duration::MAX), ms(50));
-        // A relay of SQLite has waited for the lock.
-        assert_eq!(spacing::<Sqlite>(ms(3)), ms(8));
     }
 }
