@@ -13,11 +13,14 @@ use crate::{
     next_rows::NextRows,
     note::{Change, Changed},
     noted::{NUMBER_MAX, Noted, Share, call_number, new_epoch},
-    stream::Stream,
+    stream::{Stream, storable},
 };
 
 /// How long another relay may keep the stream before this one says so.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+const PARKED: &str = "calls of the outbox can't be submitted and are put aside: `list_parked` \
+                      shows them, and `retry_parked` sends them again";
 
 /// The calls of the shares that are noted, by queue.
 pub(crate) type Loaded = BTreeMap<QueueName, Vec<StoredCall>>;
@@ -83,11 +86,16 @@ pub(crate) async fn advance<DB: OutboxDb>(
     }
     next.shares.extend(fresh.iter().map(|(queue, calls)| share(number, queue, calls)));
     loaded.extend(fresh);
-    let parked = plan.parked.iter().chain(&bad).collect();
+    let parked: Vec<&(i64, String)> = plan.parked.iter().chain(&bad).collect();
+    let (count, first) = (parked.len(), parked.first().copied());
     let change = Change { before, next: &next, done: &plan.done, parked };
     match patiently(client, stream.change(&change)).await? {
         Changed::Moved => Ok(Advanced::Moved),
         Changed::Noted(own) => {
+            if let Some((seq, why)) = first {
+                let (log, seq, why) = (client.broker().log(), *seq, storable(why));
+                log_event!(log, WARN, count, seq, error = %why, "{PARKED}");
+            }
             if let Some(own) = own {
                 floor.wrote(own);
             }

@@ -199,7 +199,7 @@ impl<DB: OutboxDb> Stream<DB> {
 
 /// Returns a reason as each database can keep it. It may repeat any part of a row that anybody may
 /// insert. PostgreSQL keeps no NUL, and MySQL no long text.
-fn storable(why: &str) -> String {
+pub(crate) fn storable(why: &str) -> String {
     let mut text = String::new();
     for character in why.chars() {
         if text.len() >= REASON_BYTES_MAX {

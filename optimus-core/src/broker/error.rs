@@ -65,6 +65,10 @@ impl BrokerError {
             | "UNBLOCKED" | "MISCONF" | "NOREPLICAS" | "MOVED" | "ASK" => Self::NotDone(message),
             "OOM" => Self::Full,
             "NOAUTH" | "WRONGPASS" => Self::Unauthorized(message),
+            // Instead of NOAUTH, if a command has more than ten arguments or a long one.
+            "ERR" if text.starts_with("Protocol error: unauthenticated") => {
+                Self::Unauthorized(message)
+            }
             _ if text.contains("max number of clients") => Self::NotDone(message),
             _ if text.contains("OOM command not allowed") => Self::Full,
             _ => Self::Rejected(message),
@@ -127,6 +131,9 @@ mod tests {
         assert!(of("ERR", "max number of clients reached").is_transient());
         assert!(matches!(of("OOM", ""), BrokerError::Full));
         assert!(matches!(of("ERR", "OOM command not allowed"), BrokerError::Full));
+        let long = "Protocol error: unauthenticated multibulk length";
+        let refused = BrokerError::of_server("ERR", long);
+        assert!(matches!(refused, BrokerError::Unauthorized(_)), "{refused:?}");
         for code in ["NOAUTH", "WRONGPASS"] {
             assert!(matches!(of(code, ""), BrokerError::Unauthorized(_)), "{code}");
         }

@@ -37,6 +37,7 @@ mod storm;
 mod storm_runs;
 mod too_large;
 mod truncated;
+mod unauthorized;
 mod unreadable;
 mod unsent;
 mod workers;
