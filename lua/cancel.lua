@@ -12,8 +12,8 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `cancelled` | `requested` | the state of one that has ended otherwise |
---        `left` for one of a batch that was cancelled before; then `out` if effects for a relay
---        were posted
+--        `left` for one of a batch that was cancelled before; then `out` if effects wait for a
+--        relay
 -- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -45,6 +45,9 @@ local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
 local leaves, times = leaves_of(meta), {}
 queue.flow = flow
+if flow then
+  flow.is_left = is_outbox_left(meta)
+end
 for nth, id in ipairs(asked) do
   local state, holder = states[id], holders[id]
   local now_in = state or (holder and 'working' or 'ready')
@@ -113,7 +116,7 @@ for i, id in ipairs(asked) do
   reply[i + 1] = states[id]
 end
 if #waiting == 0 then
-  return reply
+  return flow and with_out(reply, flow) or reply
 end
 redis.call('ZREM', delayed, unpack(waiting))
 redis.call('ZREM', retry, unpack(waiting))

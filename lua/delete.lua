@@ -10,7 +10,7 @@
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 batch of an operation, or '' · ids…
 -- REPLY  OK, then for each: `deleted` | `working` | `success` | `forgotten`; then `out` if effects
---        for a relay were posted
+--        wait for a relay
 -- REFUSE NEWER with the required number · STALE for an earlier carrier of the operation
 
 local meta, tasks, priority, delayed, retry, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -61,6 +61,7 @@ local waiting = waiters_of(meta, waiters, ids)
 local flow = flow_of_ends(meta, needs)
 if flow then
   sides[#sides + 1] = flow.base .. 'unmet_ended'
+  flow.is_left = is_outbox_left(meta)
 end
 local freed = freed_by(meta, tasks, sides, ids, moves, flow, drops, leaves)
 for _, id in ipairs(unranked) do
@@ -86,7 +87,7 @@ for i, id in ipairs(asked) do
   reply[i + 1] = states[id]
 end
 if #ids == 0 then
-  return reply
+  return flow and with_out(reply, flow) or reply
 end
 for _, state in ipairs(INDEXES) do
   if #from[state] > 0 then

@@ -5,7 +5,7 @@
 --
 -- KEYS   the naming block; the last key has the name of the group
 -- ARGV   1 now override · 2 group · 3 `1` to remove it, else ''
--- REPLY  OK, `1` if effects were posted
+-- REPLY  OK, `1` if effects wait for a relay
 -- REFUSE NEWER with the required number
 
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
@@ -17,8 +17,9 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
+local is_left = is_outbox_left(meta)
 if not found or found.state and not removes then
-  return { 'OK', '0' }
+  return { 'OK', is_left and '1' or '0' }
 end
 redis.call('ZCARD', groups)
 redis.call('HLEN', found.results_key)
@@ -35,4 +36,4 @@ else
   write_group_end(flow.base, found, 'cancelled', now)
 end
 write_posts(flow, now)
-return { 'OK', #flow.targets > 0 and '1' or '0' }
+return { 'OK', (is_left or #flow.targets > 0) and '1' or '0' }

@@ -16,10 +16,9 @@
 --        header says it; only for a new group · 8 the digest of the calls, or '' · 9 the name of
 --        the submit, or '' · the queues of these members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
---        or one of the same submit that has made the group; `1` if effects were posted, the ms when
---        the group was made; or OK, `ended`, its state, and
---        four words without a meaning; or OK, `other`, if the addition was made of other calls, and
---        five such words
+--        or one of the same submit that has made the group; `1` if effects wait for a relay, the ms
+--        when the group was made; or OK, `ended`, its state, and four words without a meaning; or
+--        OK, `other`, if the addition was made of other calls, and five such words
 -- REFUSE NEWER with the required number
 
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
@@ -33,6 +32,7 @@ if needs and tonumber(needs) > NEEDS_KNOWN then
   return { 'NEWER', needs }
 end
 local flow, found = flow_of(meta), group_of(string.sub(meta, 1, -5), gid)
+local is_left = is_outbox_left(meta)
 local again = nil
 local earlier = found and redis.call('HGET', group, '+' .. name)
 if earlier then
@@ -42,7 +42,8 @@ if earlier then
   end
   local born, is_again, made_by = unpack(redis.call('HMGET', group, 'born', 'again', 'made_by'))
   local is_own = submit ~= '' and made_by == submit
-  again = { 'OK', 'open', position, whole(found.total), is_own and '1' or '0', '0', born or '0' }
+  again = { 'OK', 'open', position, whole(found.total), is_own and '1' or '0',
+    is_left and '1' or '0', born or '0' }
   if count == 0 or is_again or is_own then
     return again
   end
@@ -92,4 +93,5 @@ if tonumber(needs or 1) < NEEDS_OF_GROUPS then
   redis.call('HSET', meta, 'needs', NEEDS_OF_GROUPS)
 end
 write_posts(flow, now)
-return { 'OK', 'open', whole(first), whole(total), '1', #flow.targets > 0 and '1' or '0', born }
+local is_posted = is_left or #flow.targets > 0
+return { 'OK', 'open', whole(first), whole(total), '1', is_posted and '1' or '0', born }

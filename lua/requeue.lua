@@ -15,7 +15,7 @@
 -- KEYS   the naming block; the last key has the name of the operation
 -- ARGV   1 now override · 2 id · 3 batch of an operation on many tasks, or '' · 4 `waits` to
 --        requeue only a task that waits for its prerequisites again, or ''
--- REPLY  OK, `out` if effects for a relay were posted
+-- REPLY  OK, `out` if effects wait for a relay
 -- REFUSE NEWER with the required number · WRONG_STATE with the state · DUPLICATE with the owner's
 --        id, and the ms when the window ends if the owner has succeeded · CYCLE with the tasks
 --        through which it would wait for itself, and commas between them · STALE for an earlier
@@ -38,7 +38,7 @@ if batch and batch.is_stale then
   return { 'STALE' }
 end
 if not batch and redis.call('GET', requeued) then
-  return { 'OK' }
+  return is_outbox_left(meta) and { 'OK', 'out' } or { 'OK' }
 end
 local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
   cancelled = cancelled, workers = workers, success = success }

@@ -40,7 +40,8 @@
 -- REPLY  OK, then `lost` if the ledger has lost calls, then `<position>=<owner id>` for each task
 --        that was not admitted: the owner of its biz id, or the task itself if it is already
 --        stored; or `<position>=*<ids>` for a task that would wait for itself, with the tasks
---        between and commas between them; then `out` if effects for a relay were posted
+--        between and commas between them; then `out` if effects wait for a relay: those of this
+--        call, or of one that has stored these tasks before
 -- REFUSE FORGOTTEN, STALE if the ledger of a relay has another mark
 
 -- A read of a local name costs Redis a third of a read of a global one.
@@ -83,6 +84,10 @@ if last ~= since and answered then
     -- change nothing, and are not refused by a full Redis.
     call('PEXPIRE', ledger, LEDGER_TOUCH_MS)
     call('PERSIST', ledger)
+    -- The caller may not know yet that the first call has posted effects.
+    if not plain and call('ZCARD', string.sub(tasks, 1, -6) .. 'outboxes') > 0 then
+      reply[#reply + 1] = 'out'
+    end
     return reply
   end
   last = tonumber(answered_number)

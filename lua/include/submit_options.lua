@@ -261,7 +261,9 @@ local function read_options(queue, options, ids, now, may_exist, may_repeat)
     redis.call('HLEN', queue.blobs)
   end
 
-  found.posts = found.flow and #found.flow.targets > 0
+  -- Another client may have stored the same tasks, and may be gone before it has told others.
+  found.posts = found.flow and (#found.flow.targets > 0
+    or #found.taken > 0 and redis.call('ZCARD', found.flow.base .. 'outboxes') > 0)
 
   function found.write()
     if #again > 0 then

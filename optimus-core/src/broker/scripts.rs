@@ -199,7 +199,7 @@ scripts! {
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "operation_batch", "due_again",
+        "outbox_left", "operation_batch", "due_again",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips", "tries", "operated:",
@@ -210,7 +210,7 @@ scripts! {
         "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
         "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
         "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
-        "operation_batch", "due_again",
+        "outbox_left", "operation_batch", "due_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "skips",
@@ -244,11 +244,13 @@ scripts! {
     [
         "meta", "asks", "giveups", "tasks", "dead", "cancel", "waiters",
     ];
-    ENROLL = "enroll": ["script_version", "clock", "key_as_table", "after", "after_post", "group"] [
+    ENROLL = "enroll": [
+        "script_version", "clock", "key_as_table", "after", "after_post", "group", "outbox_left",
+    ] [
         "meta", "groups", "group:",
     ];
     DISBAND = "disband": [
-        "script_version", "clock", "key_as_table", "after", "after_post", "group",
+        "script_version", "clock", "key_as_table", "after", "after_post", "group", "outbox_left",
     ] [
         "meta", "groups", "group:",
     ];
@@ -277,8 +279,8 @@ scripts! {
         "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
         "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
         "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
-        "gate_find", "task_find", "task_standings", "worker_holders", "report_out", "task_log",
-        "operation_batch",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
+        "outbox_left", "task_log", "operation_batch",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted", "logs", "logged",
