@@ -59,6 +59,9 @@ struct Matching {
 impl Changes<'_> {
     /// Counts tasks of some pages, and keeps which they are.
     pub(super) async fn count(&self, hold: &mut Hold) -> Result<After, BrokerError> {
+        if hold.about.act == OperationAct::Requeue && hold.progress.place.is_none() {
+            self.carry_effects().await?;
+        }
         for _ in 0..PAGES_MAX {
             let Some(place) = self.place(hold).await? else {
                 hold.progress.place = None;

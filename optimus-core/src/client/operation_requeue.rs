@@ -19,6 +19,17 @@ use crate::{
 const PASSED_MAX: usize = 64;
 
 impl Changes<'_> {
+    /// Tells all queues what has ended before a requeue counts. A task that learns only later that
+    /// what it waits for was cancelled would be cancelled with it, after both have come back.
+    pub(super) async fn carry_effects(&self) -> Result<(), BrokerError> {
+        let queues = self.broker.queues().await?;
+        let have_effects = self.broker.outboxes(&queues).await?;
+        for (queue, _) in queues.into_iter().zip(have_effects).filter(|(_, has)| *has) {
+            relay(self.broker.clone(), queue).await;
+        }
+        Ok(())
+    }
+
     /// Requeues some tasks that wait for others, before those others: each of these learns of every
     /// success, however soon it comes. If another carrier repeats this, it finds them changed.
     /// Returns nothing if no more tasks wait.
@@ -32,7 +43,14 @@ impl Changes<'_> {
             if number > hold.progress.chunks {
                 return Ok(None);
             }
-            let chunk = self.chunk(hold, number).await?.ok_or_else(lost)?;
+            let Some(chunk) = self.chunk(hold, number).await? else {
+                // An earlier release removes those that it has reached.
+                if number > hold.progress.chunk {
+                    return Err(lost());
+                }
+                hold.progress.waits_chunk = number;
+                continue;
+            };
             if idle.as_ref() != Some(&chunk.queue)
                 && self.broker.has_ended_waiting(&chunk.queue).await?
             {

@@ -162,6 +162,29 @@ on_both! {
         }
     }
 
+    async fn an_end_that_is_told_late_cancels_no_task_that_comes_back(bench: Bench) {
+        let (log, gate) = (Log::default(), Gate::new());
+        let chain =
+            submit_chain(&bench, ["stock", "default"], Some(PrerequisiteFailure::Cancel)).await;
+        let (broker, stock) = (bench.client.broker(), chain[0].id().queue());
+        // Who cancels them is killed before the second queue learns of the end in the first.
+        broker.cancel(chain[0].id()).await.unwrap();
+        for outgoing in broker.outgoing(stock).await.unwrap() {
+            let applied = broker.apply(&outgoing).await.unwrap();
+            broker.relayed(&outgoing, applied.last).await.unwrap();
+        }
+        broker.cancel(chain[1].id()).await.unwrap();
+        let untold = broker.outgoing(stock).await.unwrap();
+        assert!(untold.iter().any(|one| one.target == *chain[1].id().queue()), "{untold:?}");
+
+        let back = OperationFilter::of(TaskState::Cancelled);
+        let back = changed(&bench, OperationAct::Requeue, back).await;
+        assert_eq!((back.matched, back.done), (2, 2), "{back:?}");
+        let worker = start(&bench, &log, &gate, ["default", "stock"]);
+        done(&chain[1]).await;
+        worker.stop().await;
+    }
+
     async fn another_carrier_lets_the_requeued_tasks_ask(bench: Bench) {
         let (log, gate) = (Log::default(), Gate::new());
         let chain = submit_chain(&bench, ["stock", "default"], None).await;
