@@ -36,7 +36,8 @@ pub(crate) struct Global {
     /// The prefix of all keys [default: `OPTIMUS_NAMESPACE`, else `optimus`].
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Print JSON: one object, or one line for each row. Errors are JSON, too, on stderr.
+    /// Print JSON: one object, or one line for each row. Errors are JSON, too, on stderr, but not
+    /// those of the command line itself, which end with 2.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Replace what looks like a secret by `[redacted]`, in arguments, headers, errors and logs
