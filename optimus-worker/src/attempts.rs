@@ -56,6 +56,8 @@ pub(crate) struct Attempt {
     begun: AtomicBool,
     settled: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
+    /// When the attempt times out, if its time has passed while the process was stopped.
+    spared_until: Mutex<Option<Deadline>>,
     hang_logged: AtomicBool,
     /// How the attempt ended. The outcome is counted and logged once Redis has answered the report.
     ended: OnceLock<Ended>,
@@ -75,6 +77,7 @@ impl Attempt {
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             stop: Mutex::new(None),
+            spared_until: Mutex::new(None),
             hang_logged: AtomicBool::new(false),
             ended: OnceLock::new(),
         }
@@ -134,6 +137,24 @@ impl Attempt {
         }
         drop(stop);
         self.ctx.cancel();
+    }
+
+    /// Returns when the attempt times out.
+    pub(crate) fn limit(&self) -> Deadline {
+        let spared = *self.spared_until.lock().unwrap_or_else(PoisonError::into_inner);
+        spared.unwrap_or_else(|| self.ctx.deadline())
+    }
+
+    /// Notes that the limit has passed while the process was stopped, so that the handler had no
+    /// CPU at that time, and its lease may be over. The handler is asked to stop. If it can't be
+    /// dropped, it may run for its whole timeout again before it has timed out.
+    pub(crate) fn spare(&self, now: Instant) {
+        if self.limit() <= now.into_std() {
+            let timeout = self.ctx.deadline().duration_since(self.started_at.into_std());
+            let mut spared = self.spared_until.lock().unwrap_or_else(PoisonError::into_inner);
+            *spared = Some(now.into_std() + timeout);
+        }
+        self.stop(Stop::Uncertain);
     }
 
     /// Returns why and when the handler was asked to stop.
@@ -218,7 +239,7 @@ impl Attempts {
                 || attempt.stopped().is_some_and(|(why, _)| why == Stop::TimedOut)
         };
         let running = all.iter().filter(|attempt| !is_over(attempt));
-        if let Some(first) = running.map(|attempt| attempt.ctx.deadline()).min() {
+        if let Some(first) = running.map(|attempt| attempt.limit()).min() {
             let mut earliest = self.earliest();
             *earliest = Some(earlier(*earliest, first));
         }

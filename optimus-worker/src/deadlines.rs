@@ -9,7 +9,6 @@ use crate::{
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision},
     executor, outcome_log,
-    process_stops::THAWED_GRACE,
     role::Role,
     shared::Shared,
 };
@@ -18,6 +17,9 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// A check that is late by this much shows that the whole process was stopped, or had no CPU: the
 /// role does nothing between its checks, and handlers can't block its thread.
 const FROZEN_FOR: Duration = Duration::from_millis(125);
+/// The time after a stop of the process in which handlers may end by themselves. Their runtime
+/// could not end them while the process was stopped.
+const THAWED_GRACE: Duration = Duration::from_secs(1);
 /// How often all attempts are checked while no deadline has passed and every lease is certain. In
 /// this case, only handlers that were asked to stop can be overdue.
 const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
@@ -79,11 +81,12 @@ impl Deadlines {
     fn check_all(&mut self, now: Instant, late: Duration) {
         let shared = self.shared.clone();
         let (table, doubtful) = (&shared.attempts, doubtful(&shared));
-        let stopped = shared.stops.check(now, late).then_some(late);
+        let stopped = shared.stops.check(now).then_some(late);
         self.log_doubt(&doubtful, stopped);
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
-        if !is_due && doubtful.is_empty() && now < self.checked_all_at + CHECK_ALL_EVERY {
+        let is_quiet = !is_due && doubtful.is_empty() && stopped.is_none();
+        if is_quiet && now < self.checked_all_at + CHECK_ALL_EVERY {
             return;
         }
         self.checked_all_at = now;
@@ -101,7 +104,9 @@ impl Deadlines {
         doubtful: &HashMap<&QueueName, WorkerId>,
     ) {
         let lease = &attempt.lease;
-        if self.thaw.is_over(now, attempt.ctx.deadline(), TIMEOUT_GRACE) {
+        if self.shared.stops.cover(attempt.limit(), now) {
+            attempt.spare(now);
+        } else if self.thaw.is_over(now, attempt.limit(), TIMEOUT_GRACE) {
             if attempt.ctx.is_blocking() {
                 attempt.stop(Stop::TimedOut);
                 self.log_hang(attempt, now);
@@ -151,7 +156,7 @@ impl Deadlines {
 
     /// Logs once that a thread does not return. The worker can't stop such a thread.
     fn log_hang(&self, attempt: &Attempt, now: Instant) {
-        let is_over = self.thaw.is_over(now, attempt.ctx.deadline(), HUNG_AFTER);
+        let is_over = self.thaw.is_over(now, attempt.limit(), HUNG_AFTER);
         if !is_over || attempt.hang_was_logged() {
             return;
         }
@@ -214,8 +219,9 @@ impl Role for Deadlines {
         let sleeper = &self.shared.wakeups.deadlines;
         let is_idle = self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty());
         let rest = if is_idle { REST } else { CHECK_EVERY };
-        self.thaw.next_check = Instant::now() + rest;
-        self.shared.stops.check_next(self.thaw.next_check);
+        let ended = Instant::now();
+        self.thaw.next_check = ended + rest;
+        self.shared.stops.check_next(ended, self.thaw.next_check);
         rest
     }
 }

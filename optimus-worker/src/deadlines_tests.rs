@@ -43,11 +43,46 @@ async fn a_handler_that_blocks_its_runtime_is_ended_shortly_after_its_deadline()
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_process_was_stopped_a_handler_has_time_to_end_before_it_counts_as_blocked() {
+async fn a_handler_that_blocks_since_a_stop_of_the_process_has_its_whole_timeout_again() {
     let (mut role, attempt) = begun("deadline-frozen").await;
     run_for(&mut role, TIMEOUT / 2).await;
     // No code of the process runs meanwhile.
     tokio::time::advance(TIMEOUT * 4).await;
+    run_for(&mut role, TIMEOUT + TIMEOUT_GRACE).await;
+    assert_eq!(attempt.stopped().unwrap().0, Stop::Uncertain, "it is asked to stop");
+    assert!(!attempt.is_settled(), "its time passed while it had no CPU");
+    run_for(&mut role, CHECK_EVERY * 2).await;
+    assert!(attempt.is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_blocks_since_a_stop_of_the_process_times_out_a_whole_timeout_later() {
+    let (mut role, attempt) = begun("deadline-frozen-thread").await;
+    let (release, released) = mpsc::channel::<()>();
+    let ctx = attempt.ctx.clone();
+    let work = async move { ctx.run_blocking(move || drop(released.recv())).await };
+    let work = tokio::spawn(work);
+    while !attempt.ctx.is_blocking() {
+        tokio::task::yield_now().await;
+    }
+    run_for(&mut role, TIMEOUT / 2).await;
+    // No code of the process runs meanwhile.
+    tokio::time::advance(TIMEOUT * 4).await;
+    run_for(&mut role, TIMEOUT + TIMEOUT_GRACE).await;
+    assert_eq!(attempt.stopped().unwrap().0, Stop::Uncertain);
+    run_for(&mut role, CHECK_EVERY * 2).await;
+    assert_eq!(attempt.stopped().unwrap().0, Stop::TimedOut);
+    assert!(!attempt.is_settled(), "its thread keeps the task");
+    drop(release);
+    work.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_time_passes_soon_after_a_stop_of_the_process_may_end_by_itself() {
+    let (mut role, attempt) = begun("deadline-thawed").await;
+    role.tick().await;
+    // No code of the process runs meanwhile.
+    tokio::time::advance(TIMEOUT - CHECK_EVERY).await;
     run_for(&mut role, THAWED_GRACE).await;
     assert!(!attempt.is_settled(), "its own runtime has had no time to end it");
     run_for(&mut role, CHECK_EVERY * 2).await;

@@ -216,8 +216,11 @@ async fn must_end(shared: &Shared, attempt: &Attempt, slot: &Slot) -> HandlerEnd
     let ended = tokio::select! {
         biased;
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
-            if shared.stops.has_just_ended(Instant::now()) {
-                attempt.stop(Stop::Uncertain);
+            let (deadline, now) = (attempt.ctx.deadline(), Instant::now());
+            if shared.stops.cover(deadline, now) {
+                attempt.spare(now);
+            }
+            if attempt.limit() > deadline {
                 HandlerEnd::Abandoned
             } else {
                 attempt.stop(Stop::TimedOut);

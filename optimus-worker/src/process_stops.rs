@@ -1,60 +1,69 @@
 //! Whether the whole process was stopped, as by SIGSTOP or a suspended machine: [`ProcessStops`].
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
-/// The time after a stop in which handlers end because of it. Their runtime could not end them
-/// while the process was stopped.
-pub(crate) const THAWED_GRACE: Duration = Duration::from_secs(1);
-
 /// What the checks of [`Deadlines`](crate::deadlines::Deadlines) show. That role does nothing
 /// between its checks, and handlers can't block its thread, so a late check shows a stop.
 #[derive(Debug)]
 pub(crate) struct ProcessStops {
-    began: Instant,
     /// After a stop that is as long as this, leases may be over.
     long: Duration,
-    /// When the next check is due, in ms since `began`.
-    due_ms: AtomicU64,
-    /// Until when attempts end because of the last long stop, in ms since `began`.
-    until_ms: AtomicU64,
+    checks: Mutex<Checks>,
+}
+
+#[derive(Debug, Default)]
+struct Checks {
+    /// When the last check ended, and when the next one is due.
+    next: Option<(Instant, Instant)>,
+    /// The checks between which the last long stop was.
+    stop: Option<(Instant, Instant)>,
 }
 
 impl ProcessStops {
     /// Notices stops that last for half of a lease.
     pub(crate) fn of_lease(lease: Duration) -> Self {
-        let (due_ms, until_ms) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-        Self { began: Instant::now(), long: lease / 2, due_ms, until_ms }
+        Self { long: lease / 2, checks: Mutex::default() }
     }
 
-    /// Notes that a check begins, late by so much. Returns whether this shows a long stop.
-    pub(crate) fn check(&self, now: Instant, late: Duration) -> bool {
-        let is_long = late >= self.long;
-        if is_long {
-            self.until_ms.store(self.ms_of(now + THAWED_GRACE), Ordering::Relaxed);
-        }
-        is_long
+    fn checks(&self) -> MutexGuard<'_, Checks> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes when the next check is due.
-    pub(crate) fn check_next(&self, due: Instant) {
-        self.due_ms.store(self.ms_of(due), Ordering::Relaxed);
+    /// Notes that a check begins. Returns whether the process was stopped for long before it.
+    pub(crate) fn check(&self, now: Instant) -> bool {
+        let mut checks = self.checks();
+        let stop = checks.open_stop(now, self.long);
+        checks.stop = stop.or(checks.stop);
+        stop.is_some()
     }
 
-    /// Returns whether a long stop has just ended. The first check after it may be still to come.
-    pub(crate) fn has_just_ended(&self, now: Instant) -> bool {
-        let (due_ms, now_ms) = (self.due_ms.load(Ordering::Relaxed), self.ms_of(now));
-        now_ms < self.until_ms.load(Ordering::Relaxed)
-            || u128::from(now_ms.saturating_sub(due_ms)) >= self.long.as_millis()
+    /// Notes that a check has ended, and when the next one is due.
+    pub(crate) fn check_next(&self, now: Instant, due: Instant) {
+        self.checks().next = Some((now, due));
     }
 
-    fn ms_of(&self, at: Instant) -> u64 {
-        let ms = at.saturating_duration_since(self.began).as_millis();
-        u64::try_from(ms).unwrap_or(u64::MAX)
+    /// Returns whether this time passed during the last long stop. The first check after the stop
+    /// may be still to come.
+    pub(crate) fn cover(&self, time: std::time::Instant, now: Instant) -> bool {
+        let checks = self.checks();
+        let stops = [checks.stop, checks.open_stop(now, self.long)];
+        stops
+            .iter()
+            .flatten()
+            .any(|(from, until)| (from.into_std()..=until.into_std()).contains(&time))
+    }
+}
+
+impl Checks {
+    /// Returns the long stop since the last check, if the next check is so late that there was one.
+    fn open_stop(&self, now: Instant, long: Duration) -> Option<(Instant, Instant)> {
+        let (checked, due) = self.next?;
+        (now.saturating_duration_since(due) >= long).then_some((checked, now))
     }
 }
 
@@ -63,27 +72,30 @@ mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(10);
+    const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_of_half_a_lease_is_noticed_before_and_after_the_check_that_follows() {
-        let (stops, second) = (ProcessStops::of_lease(LEASE), Duration::from_secs(1));
-        let now = Instant::now();
-        assert!(!stops.has_just_ended(now + LEASE), "nothing is checked yet");
-        stops.check_next(now + second);
-        assert!(!stops.has_just_ended(now + second + LEASE / 4));
-        let thawed = now + second + LEASE / 2;
-        assert!(stops.has_just_ended(thawed), "no check has followed");
-        assert!(stops.check(thawed, LEASE / 2));
-        stops.check_next(thawed + second);
-        assert!(stops.has_just_ended(thawed + THAWED_GRACE / 2));
-        assert!(!stops.has_just_ended(thawed + THAWED_GRACE));
+    async fn a_stop_of_half_a_lease_covers_its_time_before_and_after_the_check_that_follows() {
+        let (stops, now) = (ProcessStops::of_lease(LEASE), Instant::now());
+        let cover = |at: Instant, now: Instant| stops.cover(at.into_std(), now);
+        assert!(!cover(now + LEASE, now + LEASE), "nothing is checked yet");
+        stops.check_next(now, now + SECOND);
+        let thawed = now + SECOND + LEASE / 2;
+        assert!(!cover(now + SECOND, thawed - SECOND), "the stop is too short until now");
+        assert!(cover(now + SECOND, thawed), "no check has followed");
+        assert!(stops.check(thawed));
+        stops.check_next(thawed, thawed + SECOND);
+        let later = thawed + LEASE / 4;
+        assert!(cover(now + SECOND, later) && cover(thawed, later));
+        assert!(!cover(now - SECOND, later), "it passed before the stop");
+        assert!(!cover(thawed + SECOND / 2, later), "the process ran at that time");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shorter_stop_ends_no_attempt() {
+    async fn a_shorter_stop_covers_no_time() {
         let (stops, now) = (ProcessStops::of_lease(LEASE), Instant::now());
-        stops.check_next(now);
-        assert!(!stops.check(now + LEASE / 4, LEASE / 4));
-        assert!(!stops.has_just_ended(now + LEASE / 4));
+        stops.check_next(now, now);
+        assert!(!stops.check(now + LEASE / 4));
+        assert!(!stops.cover((now + SECOND).into_std(), now + LEASE / 4));
     }
 }

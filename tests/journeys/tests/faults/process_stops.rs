@@ -3,7 +3,8 @@
 use std::{
     future::pending,
     sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use crate::common::Bench;
@@ -39,22 +40,84 @@ impl Task for Slow {
     }
 }
 
+/// The timeout of [`Blocks`]. Its process is stopped for longer.
+const BLOCKS_FOR: Duration = Duration::from_secs(4);
+
+/// A task that has no retries and blocks a thread until its process was stopped, and for half of
+/// its timeout after that.
+#[derive(Serialize, Deserialize)]
+enum Blocks {
+    /// A thread for blocking work.
+    OwnThread,
+    /// A thread of the runtime.
+    Runtime,
+}
+
+impl Task for Blocks {
+    const NAME: &'static str = "blocks";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().timeout(BLOCKS_FOR).max_retry(0)
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        match self {
+            Self::OwnThread => ctx.run_blocking(block).await,
+            Self::Runtime => block(),
+        }
+        Ok(())
+    }
+}
+
+fn block() {
+    let mut looked = Instant::now();
+    for looks in 0.. {
+        if looked.elapsed() > BLOCKS_FOR {
+            break;
+        }
+        // By this time, the worker has checked its attempts.
+        if looks == 50 {
+            println!("blocks");
+        }
+        looked = Instant::now();
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(BLOCKS_FOR / 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "it is the child process of another test"]
-async fn a_worker_process_for_the_next_test() {
+#[ignore = "it is the child process of other tests"]
+async fn a_worker_process_for_the_next_tests() {
     let bench = Bench::of_parent().await;
-    bench.worker().lease(LEASE).task_type::<Slow>().run().await.unwrap();
+    let worker = bench.worker().lease(LEASE).concurrency(2);
+    worker.task_type::<Slow>().task_type::<Blocks>().run().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_whose_time_passes_while_its_process_is_stopped_does_not_count() {
     let bench = Bench::on_redis().await;
     let handle = bench.client.submit(Slow {}.call()).await.unwrap();
-    let worker = bench.child("process_stops::a_worker_process_for_the_next_test").start();
+    let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
     worker.wait_for_line("begun", SOON).await;
     worker.signal("STOP");
     // The process is stopped for longer than its lease.
     sleep(LEASE + TIMEOUT).await;
     worker.signal("CONT");
     assert_eq!(handle.result_within(SOON).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_blocks_while_its_process_is_stopped_for_its_whole_timeout_may_succeed() {
+    let bench = Bench::on_redis().await;
+    let own_thread = bench.client.submit(Blocks::OwnThread.call()).await.unwrap();
+    let runtime = bench.client.submit(Blocks::Runtime.call()).await.unwrap();
+    let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
+    worker.wait_for_line("blocks", SOON).await;
+    worker.wait_for_line("blocks", SOON).await;
+    worker.signal("STOP");
+    sleep(BLOCKS_FOR + TIMEOUT).await;
+    worker.signal("CONT");
+    own_thread.result_within(SOON).await.unwrap();
+    runtime.result_within(SOON).await.unwrap();
 }
