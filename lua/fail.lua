@@ -5,17 +5,21 @@
 -- was asked to stop is cancelled, whatever the worker decided. A task that ends passes the permit
 -- of its lane on, unless it is dead and blocks its lane. A task that is retried does so if its lane
 -- has more than one permit. If a task that ends leads a run and has not collected the others, the
--- next one leads at once. A task that was not started in time gives its tokens of limits back.
+-- next one leads at once. A task that was not started in time gives its tokens of limits back. An
+-- attempt is lost if the worker's own process was stopped for so long that its lease may have been
+-- over. It counts as in `reap`, and as there its task is dead if it ran alone and may have no more
+-- losses.
 --
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
 --        outcome: the ms until another attempt · `dead` · `expired`: dead, because no worker
---        started the task in time, which never blocks its lane · `cancelled`; after the first two,
+--        started the task in time, which never blocks its lane · `cancelled` · `lost`: another
+--        attempt at once, and a loss instead of a failure; after the first two,
 --        `;<queue | task | lane | limit>:<ms>:<task>\n<why>` shuts that gate of the task for a
 --        while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
---        `<position>=cancelled` for each task that is cancelled instead, then `out` if effects for
---        a relay were posted
+--        `<position>=cancelled` for each task that is cancelled instead and `<position>=dead` for
+--        each one that its loss marks Dead, then `out` if effects for a relay were posted
 
 local meta, tasks, working, retry, dead, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
   KEYS[6]
@@ -60,6 +64,8 @@ local due_texts = {}
 local told, later = 0, 0
 -- The tries of a task with one failure.
 local FIRST = '1:0:0'
+local FIRST_LOST = '0:1:0'
+local lost, lost_again, is_alone, dies_of_loss = 0, 0, nil, nil
 for i = 1, #ids do
   local id, position, kept, history = ids[i], held and held[i] or i, 1, nil
   local verdict, entry = ARGV[before_outcomes + position], ARGV[before_errors + position]
@@ -73,6 +79,17 @@ for i = 1, #ids do
     due_text = due_texts[verdict]
   end
   local record = moves and redis.call('HGET', tasks, id)
+  local is_lost = verdict == 'lost'
+  if is_lost then
+    if not dies_of_loss then
+      is_alone, dies_of_loss = losing()
+    end
+    local _, losses = tries_of(counts[i])
+    local header = header_of(redis.call('HGET', tasks, id))
+    lost = lost + 1
+    verdict = dies_of_loss(header, losses + 1, is_alone(working)) and 'dead' or '0'
+    due_text = due_texts[verdict]
+  end
   if entry ~= '' then
     history = histories[i] and errors_with(histories[i], now_text, entry)
       or now_text .. ' ' .. entry
@@ -90,6 +107,10 @@ for i = 1, #ids do
     end
   elseif verdict == 'dead' or verdict == 'expired' then
     note_end(endings, i, id, 'dead', history)
+    if is_lost then
+      reply = reply == 'OK' and { 'OK' } or reply
+      reply[#reply + 1] = position .. '=dead'
+    end
     deaths = deaths or dying()(meta, now)
     deaths.note(id, history, working)
     -- The calls of a run have no tokens of their own.
@@ -111,11 +132,16 @@ for i = 1, #ids do
       due_first = math.min(due_first or due_at, due_at)
     end
     kept = 0
+    lost_again = lost_again + (is_lost and 1 or 0)
     due[later + 1], due[later + 2] = due_text, id
     later = later + 2
   end
   now_counts[2 * i - 1] = id
-  now_counts[2 * i] = counts[i] and tries_after(counts[i], FIRST, 1, 0, kept) or FIRST
+  if is_lost then
+    now_counts[2 * i] = tries_after(counts[i], FIRST_LOST, 0, 1, kept)
+  else
+    now_counts[2 * i] = counts[i] and tries_after(counts[i], FIRST, 1, 0, kept) or FIRST
+  end
 end
 if moves then
   pass_permits(moves)
@@ -140,7 +166,12 @@ if told > 0 then
 end
 if later > 0 then
   zadd_as_table(retry, retried, due)
-  redis.call('HINCRBY', meta, 'retries', whole(later / 2))
+end
+if later / 2 > lost_again then
+  redis.call('HINCRBY', meta, 'retries', whole(later / 2 - lost_again))
+end
+if lost > 0 then
+  redis.call('HINCRBY', meta, 'losses', whole(lost))
 end
 write_ends(queue, endings, now)
 if deaths then

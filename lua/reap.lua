@@ -25,7 +25,6 @@ local self = ARGV[4]
 local queue = { meta = meta, dead = dead, cancelled = cancelled, cancel = cancel,
   waiters = waiters }
 local WORKERS_MAX = 16
-local LOSSES_MAX = 3
 
 -- Checks.
 local flags = redis.call('HMGET', meta, 'needs', 'timer', 'due')
@@ -97,7 +96,7 @@ for i, id in ipairs(ids) do
       state = 'cancelled'
       note_cancelled(queue, endings, i, id, header, history)
       lane_report(moves, id, records[i], state)
-    elseif header.l == 'dead' or (solo[i] and losses >= (tonumber(header.m) or LOSSES_MAX)) then
+    elseif dies_of_loss(header, losses, solo[i]) then
       note_end(endings, i, id, 'dead', history)
       deaths = deaths or dying()(meta, now)
       deaths.note(id, history, key_of(meta, 'working', holders[i]))

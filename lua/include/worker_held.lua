@@ -13,6 +13,13 @@ local function is_alone(working)
   return last and string.find(last, ALONE, 1, true) and count_held(working) == 1
 end
 
+-- Returns whether this loss, the last one of so many, marks its task Dead. `alone` is whether the
+-- worker held nothing else, so that no other task is blamed.
+local LOSSES_MAX = 3
+local function dies_of_loss(header, losses, alone)
+  return header.l == 'dead' or alone and losses >= (tonumber(header.m) or LOSSES_MAX)
+end
+
 -- Returns the tasks that the worker holds, as id, token, ….
 local function all_held(working)
   local pairs_held = redis.call('HGETALL', working)

@@ -35,7 +35,8 @@ pub(crate) enum Answer<'a> {
     /// Redis had been asked to stop the task, and cancelled it. This is the report, if it is a
     /// failure.
     Cancelled(Option<&'a Failure>),
-    /// Redis had refused the report itself, and accepted this one.
+    /// Redis has marked the task Dead: because of this loss, or because it had refused the report
+    /// itself and accepted this one.
     Dead(&'a Failure),
     /// Redis did not answer before the worker ended.
     Unanswered,
@@ -48,7 +49,7 @@ impl Answer<'_> {
             Self::Taken => None,
             Self::Stale => Some(Outcome::Stale),
             Self::Cancelled(failure) => Some(Outcome::cancelled(failure)),
-            Self::Dead(failure) => Some(Outcome::failed(failure, None)),
+            Self::Dead(failure) => Some(Outcome::dead(failure)),
             Self::Unanswered => Some(Outcome::Unanswered),
         }
     }
@@ -142,7 +143,7 @@ fn kept_bytes(Event { attempt, instead }: &Event) -> usize {
 /// Processes the answer to a batch. Redis refused the reports at the `stale` positions, because
 /// their lease is over or because they arrived twice.
 pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported) {
-    let Reported { stale, cancelled, posted } = reported;
+    let Reported { stale, cancelled, dead, posted } = reported;
     if let (true, Some(place)) = (*posted, shared.queues.place(batch.queue())) {
         shared.queues[place].effects_posted();
     }
@@ -157,6 +158,8 @@ pub(crate) fn take_in(shared: &Shared, batch: &ReportBatch, reported: &Reported)
             Answer::Stale
         } else if cancelled.contains(&position) {
             Answer::Cancelled(batch.failure(position))
+        } else if let Some(failure) = batch.failure(position).filter(|_| dead.contains(&position)) {
+            Answer::Dead(failure)
         } else if let Some(failure) = batch.dead() {
             Answer::Dead(failure)
         } else {

@@ -31,6 +31,8 @@ pub(crate) enum Stop {
     Cancelled,
     /// The lease may be over: no heartbeat was acknowledged for too long.
     Uncertain,
+    /// The process was stopped for so long that the lease may be over.
+    Frozen,
     /// The lease is over: another worker has the task, or will claim it.
     Lost,
     /// The worker shuts down.
@@ -129,10 +131,16 @@ impl Attempt {
         self.ended.get()
     }
 
-    /// Asks the handler to stop. A later reason replaces [`Stop::Uncertain`], but no other.
+    /// Asks the handler to stop. A later reason replaces [`Stop::Uncertain`], and all except that
+    /// one replace [`Stop::Frozen`].
     pub(crate) fn stop(&self, why: Stop) {
         let mut stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
-        if stop.is_none_or(|(earlier, _)| earlier == Stop::Uncertain && why != Stop::Uncertain) {
+        let is_replaced = |earlier| match earlier {
+            Stop::Uncertain => why != Stop::Uncertain,
+            Stop::Frozen => !matches!(why, Stop::Uncertain | Stop::Frozen),
+            _ => false,
+        };
+        if stop.is_none_or(|(earlier, _)| is_replaced(earlier)) {
             *stop = Some((why, Instant::now()));
         }
         drop(stop);
@@ -154,7 +162,7 @@ impl Attempt {
             let mut spared = self.spared_until.lock().unwrap_or_else(PoisonError::into_inner);
             *spared = Some(now.into_std() + timeout);
         }
-        self.stop(Stop::Uncertain);
+        self.stop(Stop::Frozen);
     }
 
     /// Returns why and when the handler was asked to stop.

@@ -92,8 +92,9 @@ impl Deadlines {
         self.checked_all_at = now;
         let attempts = table.all_for_deadlines();
         let runs = |attempt: &&Arc<Attempt>| !attempt.is_settled() && !attempt.follows();
+        let why = if stopped.is_some() { Stop::Frozen } else { Stop::Uncertain };
         for attempt in attempts.iter().filter(runs) {
-            self.check(attempt, now, &doubtful);
+            self.check(attempt, now, (&doubtful, why));
         }
     }
 
@@ -101,7 +102,7 @@ impl Deadlines {
         &self,
         attempt: &Arc<Attempt>,
         now: Instant,
-        doubtful: &HashMap<&QueueName, WorkerId>,
+        (doubtful, why): (&HashMap<&QueueName, WorkerId>, Stop),
     ) {
         let lease = &attempt.lease;
         if self.shared.stops.cover(attempt.limit(), now) {
@@ -114,7 +115,7 @@ impl Deadlines {
                 self.time_out(attempt);
             }
         } else if doubtful.get(lease.id.queue()) == Some(&lease.worker) {
-            attempt.stop(Stop::Uncertain);
+            attempt.stop(why);
         }
         let stopped = attempt.stopped();
         let overdue = stopped.is_some_and(|(why, since)| {
@@ -142,7 +143,7 @@ impl Deadlines {
                 stopped_ms,
                 "this process did not run for so long that leases may be over: it was stopped, or \
                  its machine was suspended or had no CPU for it; handlers are asked to stop, and \
-                 their tasks are given back"
+                 attempts that end so count as lost"
             );
         } else {
             log_event!(

@@ -33,6 +33,8 @@ const FETCHED_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERRUPTED: &str = "the worker ended and dropped the handler after it had begun; \
                            on_lost = \"dead\" forbids another start";
 
+const FROZEN: &str = "the worker's process was stopped for about a lease or longer";
+
 /// What [`decide`] must know of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -144,12 +146,12 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
         (_, Some(Stop::Lost)) => None,
         (_, Some(Stop::Cancelled)) => Some(cancelled(attempt)),
         (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
-        (HandlerEnd::Abandoned, _) => Some(interrupted(attempt)),
+        (HandlerEnd::Abandoned, stop) => Some(interrupted_by(stop, attempt)),
         // The handler stopped because it was asked to, and not for a reason of its own.
-        (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain))
+        (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain | Stop::Frozen))
             if attempt.facts.on_lost == OnLost::Retry =>
         {
-            Some(interrupted(attempt))
+            Some(interrupted_by(stop, attempt))
         }
         (HandlerEnd::Panicked(panic, place), _) => {
             Some(panicked(attempt, panic_text(&**panic), place.as_ref(), random))
@@ -339,6 +341,15 @@ pub(crate) fn has_retries_left(facts: &Facts) -> bool {
 
 pub(crate) fn fail(attempt: &Attempt, outcome: FailureOutcome, error: String) -> Report {
     Report::Fail(Failure { lease: attempt.lease.clone(), outcome, shut: None, error })
+}
+
+/// Returns the report of an attempt that the worker interrupted for this reason. It is lost if its
+/// process was stopped for so long that another worker may have taken the task back.
+pub(crate) fn interrupted_by(stop: Option<Stop>, attempt: &Attempt) -> Report {
+    if stop != Some(Stop::Frozen) || attempt.facts.on_lost == OnLost::Dead {
+        return interrupted(attempt);
+    }
+    fail(attempt, FailureOutcome::Lost, error(attempt, Reason::Lost, FROZEN))
 }
 
 /// Returns the report of an attempt that the worker interrupted. The task goes back to the front of

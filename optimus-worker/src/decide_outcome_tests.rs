@@ -129,6 +129,24 @@ fn a_handler_that_stops_for_a_shutdown_or_an_outage_spends_no_attempt() {
 }
 
 #[test]
+fn a_handler_that_stops_because_its_process_was_stopped_is_lost() {
+    for ended in [error("stopped"), HandlerEnd::Abandoned] {
+        let attempt = attempt(2);
+        attempt.stop(Stop::Frozen);
+        attempt.stop(Stop::Uncertain);
+        assert_eq!(outcome(&attempt, ended), FailureOutcome::Lost);
+    }
+    let mut once = attempt(0);
+    once.facts.on_lost = OnLost::Dead;
+    once.stop(Stop::Frozen);
+    assert_eq!(outcome(&once, HandlerEnd::Abandoned), FailureOutcome::Dead);
+    let ends = attempt(0);
+    ends.stop(Stop::Frozen);
+    ends.stop(Stop::Shutdown);
+    assert_eq!(give(&ends, HandlerEnd::Abandoned), Give::Interrupted);
+}
+
+#[test]
 fn a_task_that_may_start_only_once_is_dead_if_its_worker_interrupts_it() {
     let mut attempt = attempt(0);
     attempt.facts.on_lost = OnLost::Dead;

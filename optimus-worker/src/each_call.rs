@@ -52,8 +52,10 @@ fn of_result(
         (Ok(bytes), _) => success::of_one(call, bytes.take()),
         (Err(_), Some(Stop::Lost)) => return None,
         (Err(_), Some(Stop::Cancelled)) => decide_outcome::cancelled(call),
-        (Err(_), Some(Stop::Shutdown | Stop::Uncertain)) if call.facts.on_lost == OnLost::Retry => {
-            decide_outcome::interrupted(call)
+        (Err(_), Some(Stop::Shutdown | Stop::Uncertain | Stop::Frozen))
+            if call.facts.on_lost == OnLost::Retry =>
+        {
+            decide_outcome::interrupted_by(stop, call)
         }
         (Err(problem), _) => {
             let mut decision = decide_outcome::of_error(call, problem, random);

@@ -116,6 +116,16 @@ fn calls_that_fail_because_the_worker_ends_go_back() {
 }
 
 #[test]
+fn calls_that_fail_because_their_process_was_stopped_are_lost() {
+    let (leader, others) = run_of(0, &[0]);
+    leader.stop(Stop::Frozen);
+    let reports = ends(&leader, &others, vec![ok(1), failed("asked to stop")]);
+    assert!(matches!(reports[0], Report::Complete(_)));
+    let Report::Fail(failure) = &reports[1] else { panic!("it is lost: {reports:?}") };
+    assert_eq!(failure.outcome, FailureOutcome::Lost);
+}
+
+#[test]
 fn the_results_of_a_run_may_be_large_together() {
     let (leader, others) = run_of(0, &[0]);
     let large = || Ok(Some(vec![b'1'; 40 * 1024 * 1024]));

@@ -128,6 +128,9 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
         Report::Complete(_) => Outcome::Success,
         Report::Fail(failure) => match failure.outcome {
             FailureOutcome::Retry(wait) => Outcome::Retry { wait, error: error(&failure.error) },
+            FailureOutcome::Lost => {
+                Outcome::Retry { wait: Duration::ZERO, error: error(&failure.error) }
+            }
             FailureOutcome::Dead | FailureOutcome::Expired => Outcome::Dead(error(&failure.error)),
             FailureOutcome::Cancelled => Outcome::Cancelled,
         },

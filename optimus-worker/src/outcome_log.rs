@@ -112,6 +112,7 @@ impl Outcome {
         let asked = decision.is_some_and(|decision| decision.asked);
         let outcome = match failure.outcome {
             FailureOutcome::Retry(next_in) => Self::Retry { next_in, asked, error: None },
+            FailureOutcome::Lost => Self::Retry { next_in: Duration::ZERO, asked, error: None },
             FailureOutcome::Dead | FailureOutcome::Expired => Self::Dead(None),
             FailureOutcome::Cancelled => Self::Cancelled(None),
         };
@@ -133,6 +134,11 @@ impl Outcome {
             Self::failed(&failure, None)
         };
         failure.map_or(Self::Cancelled(None), cancelled)
+    }
+
+    /// The outcome of a failure whose task Redis has marked Dead.
+    pub(crate) fn dead(failure: &Failure) -> Self {
+        Self::failed(&Failure { outcome: FailureOutcome::Dead, ..failure.clone() }, None)
     }
 
     pub(crate) fn level(&self) -> Level {

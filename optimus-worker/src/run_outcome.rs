@@ -96,6 +96,9 @@ fn failed(failure: &Failure, call: &Attempt) -> Report {
         // A cancelled call has no error.
         return Report::Fail(Failure { lease, shut: None, ..failure.clone() });
     };
+    if failure.outcome == FailureOutcome::Lost {
+        return decide_outcome::interrupted_by(Some(Stop::Frozen), call);
+    }
     if entry.reason == Reason::Lost {
         return decide_outcome::interrupted(call);
     }

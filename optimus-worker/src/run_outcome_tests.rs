@@ -124,6 +124,16 @@ fn the_handler_is_asked_to_stop_once_all_calls_are_cancelled() {
 }
 
 #[test]
+fn each_call_of_a_run_whose_process_was_stopped_is_lost() {
+    let (leader, _others) = run_of(0, &[0]);
+    leader.stop(Stop::Frozen);
+    for report in ends(&leader, failed("asked to stop")) {
+        let Some(Report::Fail(failure)) = report else { panic!("it is lost: {report:?}") };
+        assert_eq!(failure.outcome, FailureOutcome::Lost);
+    }
+}
+
+#[test]
 fn a_leader_that_is_cancelled_while_its_calls_arrive_waits_for_them() {
     let leader = attempt(0, Part::leads(10));
     leader.cancel();

@@ -125,6 +125,10 @@ pub enum FailureOutcome {
     Expired,
     /// The task is cancelled.
     Cancelled,
+    /// The attempt was lost, because the process of its worker was stopped for so long that its
+    /// lease may have been over. The task gets another attempt at once, unless it ran alone and may
+    /// have no more losses: then it is Dead.
+    Lost,
 }
 
 /// A task that is released without an outcome.
@@ -156,6 +160,8 @@ pub struct Reported {
     pub stale: Vec<usize>,
     /// Their tasks were asked to stop, so they are cancelled, although the report does not say so.
     pub cancelled: Vec<usize>,
+    /// Their tasks are Dead, because their attempts were lost too often.
+    pub dead: Vec<usize>,
     /// Effects on other queues were posted, for a relay.
     pub posted: bool,
 }
@@ -203,6 +209,7 @@ impl Broker {
                 FailureOutcome::Dead => "dead".to_owned(),
                 FailureOutcome::Expired => "expired".to_owned(),
                 FailureOutcome::Cancelled => "cancelled".to_owned(),
+                FailureOutcome::Lost => "lost".to_owned(),
             };
             match &failure.shut {
                 None => call.push(outcome),
@@ -244,9 +251,10 @@ impl Broker {
         let mut items = reply.rest()?;
         reported.posted = items.pop_if(|word| word == "out").is_some();
         for item in items {
-            let (position, positions) = match item.strip_suffix("=cancelled") {
-                Some(position) => (position, &mut reported.cancelled),
-                None => (&*item, &mut reported.stale),
+            let (position, positions) = match item.split_once('=') {
+                Some((position, "cancelled")) => (position, &mut reported.cancelled),
+                Some((position, "dead")) => (position, &mut reported.dead),
+                _ => (&*item, &mut reported.stale),
             };
             let position = position.parse::<usize>().ok().and_then(|one| one.checked_sub(1));
             let wrong = || BrokerError::UnexpectedReply(format!("a report answered {item:?}"));

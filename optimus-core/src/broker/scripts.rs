@@ -147,6 +147,7 @@ scripts! {
     leading ["gather", "gather_drop", "gather_led"] -> "leaders_of, leave_gathers"
     dying ["history", "history_death"] -> "deaths_of"
     refunding ["gate", "gate_refund"] -> "refunds_of, write_refunds"
+    losing ["worker_last_claim", "worker_held"] -> "is_alone, dies_of_loss"
     [
         "meta", "tasks", "working:", "retry", "dead", "cancelled", "tries", "errors", "cancel",
         "waiters", "wake",

@@ -7,8 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::Bench;
-use optimus_core::{BoxError, Context, Task, TaskOptions};
+use crate::common::{Bench, died_of};
+use optimus_core::{BoxError, Context, Reason, Task, TaskOptions};
+use optimus_testkit::Proc;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -19,9 +20,11 @@ const SOON: Duration = Duration::from_secs(60);
 /// How many runs have begun in this process.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// A task that has no retries. Its first run lasts until it is dropped, and the next one succeeds.
+/// A task that has no retries. So many runs last until they are dropped, and the next one succeeds.
 #[derive(Serialize, Deserialize)]
-struct Slow {}
+struct Slow {
+    runs: u32,
+}
 
 impl Task for Slow {
     const NAME: &'static str = "slow";
@@ -32,8 +35,8 @@ impl Task for Slow {
     }
 
     async fn run(self, ctx: Context) -> Result<u32, BoxError> {
-        println!("begun");
-        if RUNS.fetch_add(1, Ordering::Relaxed) == 0 {
+        println!("begin attempt {}", ctx.attempt());
+        if RUNS.fetch_add(1, Ordering::Relaxed) < self.runs {
             pending::<()>().await;
         }
         Ok(ctx.attempt())
@@ -63,14 +66,14 @@ impl Task for Blocks {
 
     async fn run(self, ctx: Context) -> Result<(), BoxError> {
         match self {
-            Self::OwnThread => ctx.run_blocking(block).await,
-            Self::Runtime => block(),
+            Self::OwnThread => ctx.run_blocking(|| block("its own thread")).await,
+            Self::Runtime => block("a thread of the runtime"),
         }
         Ok(())
     }
 }
 
-fn block() {
+fn block(thread: &str) {
     let mut looked = Instant::now();
     for looks in 0.. {
         if looked.elapsed() > BLOCKS_FOR {
@@ -78,7 +81,7 @@ fn block() {
         }
         // By this time, the worker has checked its attempts.
         if looks == 50 {
-            println!("blocks");
+            println!("blocks {thread}");
         }
         looked = Instant::now();
         thread::sleep(Duration::from_millis(10));
@@ -95,16 +98,32 @@ async fn a_worker_process_for_the_next_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_attempt_whose_time_passes_while_its_process_is_stopped_does_not_count() {
+async fn an_attempt_whose_time_passes_while_its_process_is_stopped_is_lost_and_has_not_failed() {
     let bench = Bench::on_redis().await;
-    let handle = bench.client.submit(Slow {}.call()).await.unwrap();
+    let handle = bench.client.submit(Slow { runs: 1 }.call()).await.unwrap();
     let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
-    worker.wait_for_line("begun", SOON).await;
+    stop_while_it_runs(&worker, 1).await;
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
+}
+
+/// Stops the process for longer than its lease, once the handler has begun this attempt.
+async fn stop_while_it_runs(worker: &Proc, attempt: u32) {
+    worker.wait_for_line(&format!("begin attempt {attempt}"), SOON).await;
     worker.signal("STOP");
-    // The process is stopped for longer than its lease.
     sleep(LEASE + TIMEOUT).await;
     worker.signal("CONT");
-    assert_eq!(handle.result_within(SOON).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_process_is_stopped_each_time_it_runs_is_dead_after_its_losses() {
+    let bench = Bench::on_redis().await;
+    let call = Slow { runs: u32::MAX }.call().max_losses(1);
+    let handle = bench.client.submit(call).await.unwrap();
+    let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
+    // Before its last loss counts, it runs alone.
+    stop_while_it_runs(&worker, 1).await;
+    stop_while_it_runs(&worker, 2).await;
+    died_of(&handle, Reason::Lost).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,8 +132,8 @@ async fn a_handler_that_blocks_while_its_process_is_stopped_for_its_whole_timeou
     let own_thread = bench.client.submit(Blocks::OwnThread.call()).await.unwrap();
     let runtime = bench.client.submit(Blocks::Runtime.call()).await.unwrap();
     let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
-    worker.wait_for_line("blocks", SOON).await;
-    worker.wait_for_line("blocks", SOON).await;
+    worker.wait_for_line("blocks its own thread", SOON).await;
+    worker.wait_for_line("blocks a thread of the runtime", SOON).await;
     worker.signal("STOP");
     sleep(BLOCKS_FOR + TIMEOUT).await;
     worker.signal("CONT");

@@ -137,8 +137,8 @@ impl Display for Answer {
                 write!(f, "{grants} under {token}{more}{due}")
             }
             Self::Reported(told) if *told == Reported::default() => f.write_str("done"),
-            Self::Reported(Reported { stale, cancelled, .. }) => {
-                write!(f, "stale at {stale:?}, cancelled at {cancelled:?}")
+            Self::Reported(Reported { stale, cancelled, dead, .. }) => {
+                write!(f, "stale at {stale:?}, cancelled at {cancelled:?}, dead at {dead:?}")
             }
             Self::Applied { last, posted, left } => {
                 write!(f, "applied up to {last}, posted {posted}, {left} left")

@@ -61,8 +61,9 @@ impl Holds {
         let hand = self.hand(&worker, reference);
         let failure = |(at, (pick, outcome)): (usize, &(Pick, FailureOutcome))| {
             let lease = hand.picked(*pick)?.lease;
-            // Some of those that die have expired.
+            // Some of those that die have expired, and some of those that run again were lost.
             let outcome = match *outcome {
+                FailureOutcome::Retry(wait) if wait.as_millis() % 4 == 0 => FailureOutcome::Lost,
                 FailureOutcome::Dead if at % 2 == 0 => FailureOutcome::Expired,
                 other => other,
             };

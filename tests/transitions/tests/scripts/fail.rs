@@ -1,14 +1,14 @@
 //! `fail`: Working → Retry | Dead | Cancelled.
 
 use optimus_core::{
-    TaskState,
+    Lease, Task, TaskState,
     broker::{Failure, FailureOutcome, Give, Reported},
 };
 
 use crate::{
     acts::{Grants, failed, given, ms},
     bench::{Bench, START},
-    jobs::{job, jobs},
+    jobs::{Fragile, job, jobs},
 };
 
 async fn each_outcome_has_its_state(bench: Bench) {
@@ -69,6 +69,37 @@ async fn a_retry_resets_misfits_and_a_dead_task_keeps_them(bench: Bench) {
     }
 }
 
+async fn a_loss_is_no_failure_and_its_task_has_another_attempt_at_once(bench: Bench) {
+    bench.submit(0, &jobs(2)).await;
+    let worker = bench.worker(0, "w").await;
+    let leases = bench.claim(0, &worker, 1, 2).await.leases(&worker);
+    let outcomes = [FailureOutcome::Lost, FailureOutcome::Retry(ms(9_000))];
+    let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, o)| failed(l, o)).collect();
+    assert!(bench.fail(9, &reports).await.is_empty());
+    let found = bench.now().inspect(&leases[0].id).await.unwrap();
+    assert_eq!((found.state, found.at_ms), (TaskState::Retry, Some(START + 9)));
+    assert_eq!(found.tries, (0, 1, 0));
+    assert_eq!(bench.tries(&leases[1].id).await, (1, 0, 0));
+    assert_eq!(bench.field("meta", "losses").await.as_deref(), Some("1"));
+    assert_eq!(bench.field("meta", "retries").await.as_deref(), Some("1"));
+    assert_eq!(bench.claim(9, &worker, 2, 2).await.leases(&worker)[0].id, leases[0].id);
+}
+
+async fn a_task_that_runs_alone_dies_of_its_last_loss_and_others_do_not(bench: Bench) {
+    let id = bench.add(0, Fragile.call()).await;
+    let worker = bench.worker(0, "w").await;
+    let lost = |lease: &Lease| [failed(lease, FailureOutcome::Lost)];
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &lost(&lease)).await.is_empty());
+    assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Retry, (0, 1, 0)));
+    let alone = bench.at(1).claim_alone(&bench.queue, &worker, 2).await.unwrap();
+    let reports = lost(&alone.leases(&worker)[0]);
+    let broker = bench.at(1);
+    let reported = broker.report(broker.fail_call(&bench.queue, &worker, &reports)).await.unwrap();
+    assert_eq!(reported, Reported { dead: vec![0], ..Reported::default() });
+    assert_eq!((bench.state(&id).await, bench.tries(&id).await), (TaskState::Dead, (0, 2, 0)));
+}
+
 async fn a_failure_without_an_error_adds_none(bench: Bench) {
     let id = bench.add(0, job()).await;
     let worker = bench.worker(0, "w").await;
@@ -118,7 +149,7 @@ async fn the_answer_names_the_tasks_that_were_cancelled_instead(bench: Bench) {
     let reports: Vec<_> = leases.iter().zip(outcomes).map(|(l, o)| failed(l, o)).collect();
     let broker = bench.at(0);
     let reported = broker.report(broker.fail_call(&bench.queue, &worker, &reports)).await.unwrap();
-    assert_eq!(reported, Reported { stale: vec![1], cancelled: vec![2, 3], posted: false });
+    assert_eq!(reported, Reported { stale: vec![1], cancelled: vec![2, 3], ..Reported::default() });
 }
 
 async fn a_waiting_client_gets_a_message_of_the_end_and_not_of_a_retry(bench: Bench) {
@@ -153,6 +184,8 @@ on_both![
     each_outcome_has_its_state,
     failures_add_up_and_the_last_ten_errors_are_kept,
     a_retry_resets_misfits_and_a_dead_task_keeps_them,
+    a_loss_is_no_failure_and_its_task_has_another_attempt_at_once,
+    a_task_that_runs_alone_dies_of_its_last_loss_and_others_do_not,
     a_failure_without_an_error_adds_none,
     a_requested_cancel_overrides_each_failure,
     a_requested_cancel_of_one_task_does_not_affect_others_of_the_call,

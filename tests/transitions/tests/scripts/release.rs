@@ -151,7 +151,7 @@ async fn a_released_task_with_a_requested_cancel_is_cancelled(bench: Bench) {
         bench.at(0).cancel(&id).await.unwrap();
         let (broker, back) = (bench.at(5), [given(&lease, give)]);
         let call = broker.release_call(&bench.queue, &worker, &back);
-        let expected = Reported { stale: vec![], cancelled: vec![0], posted: false };
+        let expected = Reported { cancelled: vec![0], ..Reported::default() };
         assert_eq!(broker.report(call).await.unwrap(), expected, "{give:?}");
         assert_eq!(bench.state(&id).await, TaskState::Cancelled, "{give:?}");
         assert_eq!(bench.score("cancelled", &id.stored()).await, Some(START + 5));

@@ -64,6 +64,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "retry",
             "dead",
             "cancelled",
+            "lost",
             "limited, retry",
             "limited, shut",
             "resized, retry",

@@ -349,6 +349,7 @@ impl World {
                     "retry" | "limited, retry" | "limited, shut" | "resized, retry"
                     | "gathered, retry" => FailureOutcome::Retry(ms(1)),
                     "dead" | "kept, dead" => FailureOutcome::Dead,
+                    "lost" => FailureOutcome::Lost,
                     _ => FailureOutcome::Cancelled,
                 };
                 let mut reports: Vec<_> = self.held.iter().map(|l| failed(l, outcome)).collect();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use optimus_core::{
-    Lease, TaskId, TaskState,
+    Lease, OnLost, TaskId, TaskState,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Reported},
 };
 
@@ -74,19 +74,29 @@ impl Queue {
         Answer::Reported(reported)
     }
 
-    /// Working → Retry, Dead or Cancelled, with one more failure. A task that was asked to stop is
-    /// cancelled.
+    /// Working → Retry, Dead or Cancelled, with one more failure or loss. A task that was asked to
+    /// stop is cancelled.
     pub(super) fn fail(&mut self, now: u64, failed: &[Failure]) -> Answer {
+        let worker = failed.first().and_then(|first| self.workers.get(&first.lease.worker));
+        let is_alone = worker.is_some_and(|worker| worker.alone && worker.holds.len() == 1);
         let (held, mut reported) = self.take_held(failed.iter().map(|f| f.lease.clone()));
         for position in held {
             let Failure { lease, outcome, error, .. } = &failed[position];
             let task = self.task(&lease.id);
             let (failures, losses, misfits) = task.tries.unwrap_or_default();
+            let is_lost = *outcome == FailureOutcome::Lost;
+            let ran_alone_at_limit = is_alone && losses + 1 >= task.max_losses;
+            let dies = is_lost && (task.on_lost == OnLost::Dead || ran_alone_at_limit);
             // A worker that asks for a retry has started the task, so it is not a misfit.
-            let is_retried =
-                matches!(outcome, FailureOutcome::Retry(_)) && task.stop_asked.is_none();
+            let is_retried = matches!(outcome, FailureOutcome::Retry(_) | FailureOutcome::Lost)
+                && !dies
+                && task.stop_asked.is_none();
             let misfits = if is_retried { 0 } else { misfits };
-            (task.tries, task.start_by_ms) = (Some((failures + 1, losses, misfits)), None);
+            let (failures, losses) =
+                if is_lost { (failures, losses + 1) } else { (failures + 1, losses) };
+            (task.tries, task.start_by_ms) = (Some((failures, losses, misfits)), None);
+            self.totals.losses += u64::from(is_lost);
+            let task = self.task(&lease.id);
             if !error.is_empty() {
                 task.remember(now, error);
             }
@@ -106,7 +116,15 @@ impl Queue {
                     self.due_at_latest(now + ms(*wait));
                     self.step_aside(&lease.id);
                 }
-                FailureOutcome::Dead => {
+                FailureOutcome::Lost if !dies => {
+                    task.place = Place::Retry(now);
+                    self.due_at_latest(now);
+                    self.step_aside(&lease.id);
+                }
+                FailureOutcome::Dead | FailureOutcome::Lost => {
+                    if is_lost {
+                        reported.dead.push(position);
+                    }
                     self.end(&lease.id, Place::Dead(now));
                     self.die_in_lane(&lease.id);
                 }
