@@ -13,7 +13,8 @@ use crate::{role::Role, shared::Shared, vitals};
 
 /// How often a process attends that runs something.
 const BUSY: Pace = Pace { every: Duration::from_secs(4), gone_after: Duration::from_secs(60) };
-/// How often a process attends that runs nothing. Nothing changes meanwhile, and a wish wakes it.
+/// How often a process attends that runs nothing. Nothing changes meanwhile. A wish wakes it, and
+/// each sign that Redis may have lost what it said: a lost lease, and a new connection.
 const IDLE: Pace = Pace { every: Duration::from_secs(180), gone_after: Duration::from_secs(600) };
 /// The wait varies by a quarter, so that processes do not attend together.
 const VARIES: f64 = 0.25;
@@ -45,6 +46,8 @@ pub(crate) struct Attends {
     rests: bool,
     /// Since when an idle process runs something again.
     busy_since: Option<Instant>,
+    /// How many connections there had been when it attended last.
+    connects: u64,
 }
 
 impl Attends {
@@ -52,13 +55,13 @@ impl Attends {
         let broker = shared.maintenance.clone();
         let about = about(&shared);
         let (cpu_before, next) = (None, Instant::now());
-        let (obeyed, rests, busy_since) = (0, false, None);
-        Self { shared, broker, about, cpu_before, obeyed, next, rests, busy_since }
+        let (obeyed, rests, busy_since, connects) = (0, false, None, 0);
+        Self { shared, broker, about, cpu_before, obeyed, next, rests, busy_since, connects }
     }
 
     /// Returns how long it may rest; `None` if it must attend now.
     fn rest(&mut self) -> Option<Duration> {
-        if self.shared.wakeups.take_asked() {
+        if self.shared.wakeups.take_attends_now() {
             return None;
         }
         let now = Instant::now();
@@ -67,6 +70,10 @@ impl Attends {
         let is_idle = || self.shared.attempts.is_empty();
         if !self.rests {
             return until_next;
+        }
+        // After a failover, the server may lack what was said last.
+        if self.broker.connects() != self.connects {
+            return None;
         }
         if is_idle() && sleeper.fall_asleep(is_idle) {
             self.busy_since = None;
@@ -93,6 +100,7 @@ impl Attends {
             doing: &doing,
         };
         let (number, wish) = self.broker.attend(&Broker::fleet(), attendance).await?;
+        self.connects = self.broker.connects();
         let is_new = number != self.obeyed;
         self.obeyed = number;
         self.next = Instant::now() + pace.wait();

@@ -46,6 +46,8 @@ pub(crate) struct Heartbeat {
     /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
     rejected: RejectedBeats,
+    /// How many connections there had been at the last heartbeat that was answered.
+    connects: u64,
 }
 
 /// A queue whose heartbeat was sent: its position, and what the worker held there before.
@@ -63,7 +65,7 @@ impl Heartbeat {
         let (broker, now) = (shared.maintenance.clone(), Instant::now());
         let next_at: Vec<Instant> = shared.queues.iter().map(|_| now).collect();
         let is_long = vec![false; next_at.len()];
-        Self { shared, broker, next_at, is_long, rejected: RejectedBeats::default() }
+        Self { shared, broker, next_at, is_long, rejected: RejectedBeats::default(), connects: 0 }
     }
 
     /// Returns the queues whose heartbeat is due now or soon. Returns none if the role was woken
@@ -101,6 +103,9 @@ impl Heartbeat {
             async { timeout(within, registering).await.unwrap_or_else(|_| Err(late())) }
         });
         let replaced = join_all(replacing).await;
+        if replaced.iter().any(Result::is_ok) {
+            self.shared.wakeups.registered_again();
+        }
         for (asked, replaced) in lapsed.iter().zip(replaced) {
             answers.push((asked.at, replaced));
             self.shared.wakeups.expiry_learned();
@@ -200,15 +205,20 @@ impl Heartbeat {
 impl Role for Heartbeat {
     async fn tick(&mut self) -> Duration {
         let lease = self.shared.config.lease;
-        let (began_at, connects) = (Instant::now(), self.broker.connects());
+        let (began_at, connects_before) = (Instant::now(), self.broker.connects());
         let places = self.due(began_at);
         let answers = if places.is_empty() { Vec::new() } else { self.beat(&places).await };
         let took = began_at.elapsed();
         // A wait for a connection is not logged here, because the outage itself is logged.
-        let is_connected = self.broker.connects() == connects;
+        let connects = self.broker.connects();
+        let is_connected = connects == connects_before;
         let has_worked = answers.iter().any(|(_, answer)| answer.is_ok());
         if has_worked && is_connected && took > lease / SLOW_PART {
             log_slow(&self.shared, took);
+        }
+        if has_worked && connects != self.connects {
+            self.connects = connects;
+            self.shared.wakeups.connected_again();
         }
         let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, answer) in answers {

@@ -21,6 +21,7 @@
 //! | deadlines, fallback reporter, driver watch | an attempt, if asleep | `Attempts::insert` |
 //! | attendance | an attempt, if asleep | `Attempts::insert` |
 //! | | what an operator asks | `CancelListener` |
+//! | | a sign that Redis has lost data: a lost lease, another connection | `Heartbeat` |
 //! | log writer | the first line that handlers say, if asleep | `LogDesk` |
 //! | ending | the end of a task, or the end of its need for the runtime | `Slot` |
 //! | | the answer of reports | `Reporter` |
@@ -54,8 +55,8 @@ pub(crate) struct Wakeups {
     pub(crate) ending: Sleeper,
     /// Whether the work listener has asked for the next free slot.
     slot_awaited: AtomicBool,
-    /// Whether an operator has asked the process for something since the last look.
-    asked: AtomicBool,
+    /// Whether something has happened since the last look after which the process attends at once.
+    attends_now: AtomicBool,
 }
 
 /// The wakeup on which one role rests.
@@ -209,13 +210,30 @@ impl Wakeups {
 
     /// Called when an operator has asked the process for something.
     pub(crate) fn process_asked(&self) {
-        self.asked.store(true, Ordering::SeqCst);
+        self.attend_now();
+    }
+
+    /// Called when queues that did not know the worker know it again. Redis may have lost the
+    /// process, too.
+    pub(crate) fn registered_again(&self) {
+        self.attend_now();
+    }
+
+    /// Called when heartbeats are answered over another connection than before. The attendance
+    /// looks whether it has used that connection.
+    pub(crate) fn connected_again(&self) {
         self.attendance.wakeup.wake();
     }
 
-    /// Returns whether [`process_asked`](Self::process_asked) was called since the last time.
-    pub(crate) fn take_asked(&self) -> bool {
-        self.asked.swap(false, Ordering::SeqCst)
+    fn attend_now(&self) {
+        self.attends_now.store(true, Ordering::SeqCst);
+        self.attendance.wakeup.wake();
+    }
+
+    /// Returns whether the process must attend at once. It must do so once for any number of
+    /// events.
+    pub(crate) fn take_attends_now(&self) -> bool {
+        self.attends_now.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -312,12 +330,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_wakes_the_attendance_even_if_it_is_not_asleep_and_is_taken_once() {
+    fn a_wish_or_a_new_registration_wakes_the_attendance_even_if_it_is_not_asleep() {
         let wakeups = Wakeups::default();
-        assert!(!wakeups.take_asked());
-        wakeups.process_asked();
-        assert!(is_woken(&wakeups.attendance.wakeup));
-        assert!(wakeups.take_asked() && !wakeups.take_asked());
+        assert!(!wakeups.take_attends_now());
+        for happens in [Wakeups::process_asked, Wakeups::registered_again] {
+            happens(&wakeups);
+            assert!(is_woken(&wakeups.attendance.wakeup));
+            assert!(wakeups.take_attends_now() && !wakeups.take_attends_now(), "taken once");
+        }
+        wakeups.connected_again();
+        assert!(is_woken(&wakeups.attendance.wakeup) && !wakeups.take_attends_now());
     }
 
     #[test]

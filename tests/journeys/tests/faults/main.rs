@@ -9,6 +9,7 @@ mod credentials;
 mod due_herd;
 mod durability;
 mod failover;
+mod forgotten;
 mod leases;
 mod lost_answers;
 mod lost_wakeups;
