@@ -1,10 +1,14 @@
 //! Renews the leases: [`Heartbeat`]. Each queue has its own answer: a failure in one does not
 //! affect the others.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use optimus_core::{
+    WorkerId,
     broker::{Broker, BrokerError, Refusal, Renewed},
     log_event,
 };
@@ -46,6 +50,8 @@ pub(crate) struct Heartbeat {
     /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
     rejected: RejectedBeats,
+    /// The latest id of the worker. A queue may still know it under an earlier one.
+    latest: Mutex<WorkerId>,
     /// How many connections there had been at the last heartbeat that was answered.
     connects: u64,
 }
@@ -65,7 +71,8 @@ impl Heartbeat {
         let (broker, now) = (shared.maintenance.clone(), Instant::now());
         let next_at: Vec<Instant> = shared.queues.iter().map(|_| now).collect();
         let is_long = vec![false; next_at.len()];
-        Self { shared, broker, next_at, is_long, rejected: RejectedBeats::default(), connects: 0 }
+        let (rejected, latest) = (RejectedBeats::default(), Mutex::new(shared.member.clone()));
+        Self { shared, broker, next_at, is_long, rejected, latest, connects: 0 }
     }
 
     /// Returns the queues whose heartbeat is due now or soon. Returns none if the role was woken
@@ -95,11 +102,11 @@ impl Heartbeat {
         }
         self.shared.wakeups.expiry_learned();
         self.log_lapsed(&lapsed);
-        // New ids are taken after the answers, and for all queues at once, so that no queue waits
+        // The new id is taken after the answers, and in all queues at once, so that no queue waits
         // for another.
-        let within = self.shared.config.lease / 2;
+        let (within, worker) = (self.shared.config.lease / 2, self.next_id(&lapsed));
         let replacing = lapsed.iter().map(|asked| {
-            let registering = self.take_new_id(asked.queue, &asked.before);
+            let registering = self.take_new_id(asked.queue, &asked.before, worker.clone());
             async { timeout(within, registering).await.unwrap_or_else(|_| Err(late())) }
         });
         let replaced = join_all(replacing).await;
@@ -177,9 +184,27 @@ impl Heartbeat {
         );
     }
 
-    /// Takes a new id after the lease was reaped. Answers to calls under the old id must not count.
-    async fn take_new_id(&self, queue: &Served, before: &Before) -> Result<(), BrokerError> {
-        let (worker, registered_at) = (new_worker_id(&self.shared.config), Instant::now());
+    /// Returns the id under which the worker continues in all of these queues, so that operators
+    /// see one worker. It is a new one if one of them has lost the latest id. Otherwise it is the
+    /// latest id: none of them has known the worker under it, unless a call to register had no
+    /// answer, and that call is safe to repeat.
+    fn next_id(&self, lapsed: &[Asked<'_>]) -> WorkerId {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if lapsed.iter().any(|asked| asked.before.worker == *latest) {
+            *latest = new_worker_id(&self.shared.config);
+        }
+        latest.clone()
+    }
+
+    /// Takes another id after the lease was reaped. Answers to calls under the old id must not
+    /// count.
+    async fn take_new_id(
+        &self,
+        queue: &Served,
+        before: &Before,
+        worker: WorkerId,
+    ) -> Result<(), BrokerError> {
+        let registered_at = Instant::now();
         let registered = self
             .broker
             .register(&queue.name, &worker, self.shared.config.lease, &self.shared.description)

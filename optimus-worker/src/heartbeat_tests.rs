@@ -217,6 +217,29 @@ async fn a_worker_that_redis_forgot_logs_once_what_it_held_in_all_queues() {
     assert_eq!(counts, ["2", "1", "default"]);
 }
 
+#[tokio::test]
+async fn queues_that_lose_their_leases_one_after_another_share_the_new_id() {
+    let worker = Stepped::serving("heartbeat-shared-id", &["default", "other"]).await;
+    let ids = || [0, 1].map(|at: usize| worker.shared.queues[at].worker());
+    let loses = async |at: usize| {
+        let queue = &worker.shared.queues[at];
+        worker.shared.broker.leave(&queue.name, &queue.worker()).await.unwrap();
+        worker.heartbeat.beat(&[at]).await;
+    };
+    let [first, _] = ids();
+    loses(0).await;
+    let [second, still_first] = ids();
+    assert!(second != first && still_first == first);
+    loses(1).await;
+    assert_eq!(ids(), [second.clone(), second.clone()]);
+    // No queue has an id twice.
+    loses(1).await;
+    let [still_second, third] = ids();
+    assert!(still_second == second && third != second && third != first);
+    loses(0).await;
+    assert_eq!(ids(), [third.clone(), third]);
+}
+
 #[test]
 fn a_slow_heartbeat_for_thousands_of_tasks_advises_to_run_fewer() {
     assert!(advice(MANY_HELD).contains("fewer tasks") && !advice(MANY_HELD).contains("SLOWLOG"));

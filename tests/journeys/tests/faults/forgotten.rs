@@ -1,6 +1,6 @@
 //! What operators see of workers after Redis has lost what the workers had said.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::common::{Bench, Double, Raw, Running};
 use optimus_core::{ProcessDetails, Task};
@@ -79,5 +79,18 @@ async fn an_idle_process_is_soon_listed_again_after_a_failover_that_lost_only_wh
     site.raw.run("CLIENT KILL TYPE normal").await;
     site.is_listed().await;
     assert_eq!(site.ids().await, before, "the worker has lost no lease");
+    site.worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_queues_know_a_worker_under_one_new_id_after_redis_has_lost_all_data() {
+    let mut site = Site::start().await;
+    let old: BTreeSet<String> = site.ids().await.into_iter().collect();
+    assert_eq!(old.len(), 1, "{old:?}");
+    site.raw.run("FLUSHALL").await;
+    let is_known = async || site.ids().await.len() == QUEUES.len();
+    eventually("each queue knows the worker again", SOON, is_known).await;
+    let new: BTreeSet<String> = site.ids().await.into_iter().collect();
+    assert!(new.len() == 1 && new.is_disjoint(&old), "{old:?}, {new:?}");
     site.worker.stop().await;
 }
