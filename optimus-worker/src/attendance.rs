@@ -9,7 +9,11 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::{role::Role, shared::Shared, vitals};
+use crate::{
+    role::Role,
+    shared::Shared,
+    vitals::{self, CpuUse},
+};
 
 /// How often a process attends that runs something.
 const BUSY: Pace = Pace { every: Duration::from_secs(4), gone_after: Duration::from_secs(60) };
@@ -36,8 +40,7 @@ pub(crate) struct Attends {
     shared: Arc<Shared>,
     broker: Broker,
     about: String,
-    /// The CPU time of the process at the last turn, and when that was.
-    cpu_before: Option<(Duration, Instant)>,
+    cpu: CpuUse,
     /// The number of the last wish that was obeyed.
     obeyed: u64,
     /// When it attends next at the latest.
@@ -54,9 +57,9 @@ impl Attends {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.maintenance.clone();
         let about = about(&shared);
-        let (cpu_before, next) = (None, Instant::now());
+        let (cpu, next) = (CpuUse::default(), Instant::now());
         let (obeyed, rests, busy_since, connects) = (0, false, None, 0);
-        Self { shared, broker, about, cpu_before, obeyed, next, rests, busy_since, connects }
+        Self { shared, broker, about, cpu, obeyed, next, rests, busy_since, connects }
     }
 
     /// Returns how long it may rest; `None` if it must attend now.
@@ -144,15 +147,7 @@ impl Attends {
             })
             .collect();
         doing.rss_bytes = vitals::rss_bytes();
-        let cpu = vitals::cpu_time().map(|used| (used, Instant::now()));
-        if let (Some((used, now)), Some((before, since))) = (cpu, self.cpu_before) {
-            let elapsed = now.duration_since(since).as_secs_f64();
-            if elapsed > 0.0 {
-                let cores = used.saturating_sub(before).as_secs_f64() / elapsed;
-                doing.cpu = Some((cores * 1_000.0).round() / 1_000.0);
-            }
-        }
-        self.cpu_before = cpu;
+        doing.cpu = self.cpu.measure(vitals::cpu_time(), Instant::now());
         doing
     }
 
