@@ -120,7 +120,8 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 fn foreign(why: &str) -> Problem {
     Problem::forbidden(format!(
-        "the act does not come from a page of this console: {why}. A program can send a token: \
-         `Authorization: Bearer …`"
+        "the act does not come from a page of this console: {why}. A program can send a token, \
+         `Authorization: Bearer …`; to a console without authentication, it sends the address of \
+         the console as `Origin`"
     ))
 }
