@@ -116,9 +116,9 @@ scenes! {
 /// over. Two write the results of members of a group that end together: different results, and
 /// eight equal ones. One belongs to the relay of a database. Two need more than 500 dead tasks, one
 /// a member of a roster whose data Redis has lost, and three more than 8,192 logs. One keeps the
-/// order of logs in a purge, and the last two need a worker that holds five tasks, of which one is
-/// cancelled among more.
-const MADE_NOWHERE: [&str; 39] = [
+/// order of logs in a purge, and two need a worker that holds five tasks, of which one is cancelled
+/// among more. The last one needs a process that is stopped for half of a lease.
+const MADE_NOWHERE: [&str; 40] = [
     "redis.call('ZREMRANGEBYRANK', audit, '0', '-' .. (most + 1))",
     "local last = redis.call('ZRANGE', key, '-1', '-1'",
     "many = { key = key, size = redis.call('ZCARD', key)",
@@ -158,6 +158,7 @@ const MADE_NOWHERE: [&str; 39] = [
     "redis.call('HSET', meta, 'logs_from'",
     "local held = redis.call('HKEYS', working)",
     "note(worker, held[i], redis.call('HGET', working, held[i]))",
+    "redis.call('HINCRBY', meta, 'losses', whole(lost))",
 ];
 
 /// Calls of `checkpoint` that a scene makes and none fails: they read the positions of counts
