@@ -247,14 +247,10 @@ scripts! {
     ];
     ENROLL = "enroll": [
         "script_version", "clock", "key_as_table", "after", "after_post", "group", "outbox_left",
-    ] [
-        "meta", "groups", "group:",
-    ];
+    ] ["meta", "groups", "group:"];
     DISBAND = "disband": [
         "script_version", "clock", "key_as_table", "after", "after_post", "group", "outbox_left",
-    ] [
-        "meta", "groups", "group:",
-    ];
+    ] ["meta", "groups", "group:"];
     PAUSE = "pause": ["script_version", "clock", "wakeup", "due_next", "limited", "gate_open"] [
         "meta", "tasks", "wake", "shut", "paused",
     ];
