@@ -61,8 +61,8 @@ pub(crate) struct Turner<DB: OutboxDb> {
     floor: Floor,
     /// What another relay has noted, and when this one has seen it first.
     others: Option<(String, u64, Instant)>,
-    /// When the next transaction of a relay that keeps up begins.
-    next_advance: Option<Instant>,
+    /// When the last transaction began.
+    advanced: Option<Instant>,
     spacing: Spacing,
     /// When to look below the floor next.
     look_below: Option<Instant>,
@@ -80,7 +80,7 @@ impl<DB: OutboxDb> Turner<DB> {
             loaded,
             floor,
             others: None,
-            next_advance: None,
+            advanced: None,
             spacing: Spacing::default(),
             look_below: None,
             patience: Patience::default(),
@@ -158,8 +158,18 @@ impl<DB: OutboxDb> Turner<DB> {
             return Ok(Turn::Standby);
         }
         let (plan, stuck) = push_all(&self.pusher, &self.loaded, &noted).await;
-        gather(self.next_advance, &noted).await;
+        if let Some(next) = self.next_advance(&noted) {
+            sleep_until(next).await;
+        }
         self.go_on(stream, noted, plan, stuck).await
+    }
+
+    /// Returns when the next transaction begins: calls that are committed until then go with it.
+    /// What is noted was sent before.
+    fn next_advance(&self, noted: &Noted) -> Option<Instant> {
+        let sent: usize = noted.shares.iter().map(|share| share.seqs.len()).sum();
+        let advanced = self.advanced.filter(|_| (1..BACKLOG).contains(&sent))?;
+        Some(advanced + self.spacing.time(DB::DIALECT, sent))
     }
 
     /// Returns whether rows wait below the floor, which it then leaves. A table that is truncated
@@ -198,7 +208,7 @@ impl<DB: OutboxDb> Turner<DB> {
         let began = Instant::now();
         let advanced = advance(stream, &client, &mut self.floor, &before, plan).await?;
         self.spacing.note(began.elapsed());
-        self.next_advance = Some(began + self.spacing.time(DB::DIALECT));
+        self.advanced = Some(began);
         match advanced {
             Advanced::Moved => {
                 self.forget();
@@ -257,14 +267,6 @@ impl<DB: OutboxDb> Turner<DB> {
             damaged.extend(calls.bad);
         }
         Ok(if damaged.is_empty() { Read::All } else { Read::Damaged(damaged) })
-    }
-}
-
-/// Waits for calls that go with the next transaction. Those that are noted were sent before.
-async fn gather(next_advance: Option<Instant>, noted: &Noted) {
-    let sent: usize = noted.shares.iter().map(|share| share.seqs.len()).sum();
-    if let Some(next) = next_advance.filter(|_| (1..BACKLOG).contains(&sent)) {
-        sleep_until(next).await;
     }
 }
 
