@@ -4,16 +4,16 @@ use std::{
     future::pending,
     sync::atomic::{AtomicU32, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use crate::common::{Bench, died_of};
 use optimus_core::{BoxError, Context, Reason, Task, TaskOptions};
-use optimus_testkit::Proc;
+use optimus_testkit::{Proc, eventually};
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
 
-const LEASE: Duration = Duration::from_secs(2);
+/// A worker renews its lease after a third of it, so two thirds are left when it is stopped.
+const LEASE: Duration = Duration::from_secs(6);
 const TIMEOUT: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(60);
 
@@ -43,8 +43,8 @@ impl Task for Slow {
     }
 }
 
-/// The timeout of [`Blocks`]. Its process is stopped for longer.
-const BLOCKS_FOR: Duration = Duration::from_secs(4);
+/// The timeout of [`Blocks`]. Its process is stopped for two thirds of a lease or longer.
+const BLOCKS_FOR: Duration = Duration::from_secs(3);
 
 /// A task that has no retries and blocks a thread until its process was stopped, and for half of
 /// its timeout after that.
@@ -102,15 +102,23 @@ async fn an_attempt_whose_time_passes_while_its_process_is_stopped_is_lost_and_h
     let bench = Bench::on_redis().await;
     let handle = bench.client.submit(Slow { runs: 1 }.call()).await.unwrap();
     let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
-    stop_while_it_runs(&worker, 1).await;
+    stop_while_it_runs(&bench, &worker, 1).await;
     assert_eq!(handle.result_within(SOON).await.unwrap(), 2);
 }
 
-/// Stops the process for longer than its lease, once the handler has begun this attempt.
-async fn stop_while_it_runs(worker: &Proc, attempt: u32) {
+/// Stops the process until its lease is over, once the handler has begun this attempt.
+async fn stop_while_it_runs(bench: &Bench, worker: &Proc, attempt: u32) {
     worker.wait_for_line(&format!("begin attempt {attempt}"), SOON).await;
+    stop_until_its_lease_is_over(bench, worker).await;
+}
+
+async fn stop_until_its_lease_is_over(bench: &Bench, worker: &Proc) {
     worker.signal("STOP");
-    sleep(LEASE + TIMEOUT).await;
+    eventually("its lease is over", SOON, async || {
+        let workers = bench.client.inspector().workers("default").await.unwrap();
+        workers.iter().all(|worker| SystemTime::from(worker.lease_until) < SystemTime::now())
+    })
+    .await;
     worker.signal("CONT");
 }
 
@@ -121,8 +129,8 @@ async fn a_task_whose_process_is_stopped_each_time_it_runs_is_dead_after_its_los
     let handle = bench.client.submit(call).await.unwrap();
     let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
     // Before its last loss counts, it runs alone.
-    stop_while_it_runs(&worker, 1).await;
-    stop_while_it_runs(&worker, 2).await;
+    stop_while_it_runs(&bench, &worker, 1).await;
+    stop_while_it_runs(&bench, &worker, 2).await;
     died_of(&handle, Reason::Lost).await;
 }
 
@@ -134,9 +142,7 @@ async fn a_handler_that_blocks_while_its_process_is_stopped_for_its_whole_timeou
     let worker = bench.child("process_stops::a_worker_process_for_the_next_tests").start();
     worker.wait_for_line("blocks its own thread", SOON).await;
     worker.wait_for_line("blocks a thread of the runtime", SOON).await;
-    worker.signal("STOP");
-    sleep(BLOCKS_FOR + TIMEOUT).await;
-    worker.signal("CONT");
+    stop_until_its_lease_is_over(&bench, &worker).await;
     own_thread.result_within(SOON).await.unwrap();
     runtime.result_within(SOON).await.unwrap();
 }
