@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeSet,
+    iter::zip,
     process,
     time::{Duration, Instant},
 };
@@ -23,8 +24,9 @@ use crate::{
 const WRITERS: u32 = 32;
 /// How long the writers work in a round.
 const ROUND: Duration = Duration::from_secs(2);
-/// Each has one with a relay and one without.
-const ROUNDS: usize = 4;
+/// Each has one with the other and one without, one after the other. The first of the two changes
+/// from round to round, so that a slow drift of the machine counts for neither.
+const ROUNDS: usize = 12;
 /// The time between two transactions of a relay that keeps up.
 const SPACING: Duration = Duration::from_millis(8);
 /// The time between two transactions of one writer, where they leave the machine time for others:
@@ -70,6 +72,8 @@ speeds!(of_postgres: Postgres, "postgres", of_mariadb: MySql, "mariadb");
 #[derive(Default)]
 struct Measured {
     took: Vec<Duration>,
+    /// How long a transaction took in the mean, in seconds, by rounds.
+    means: Vec<f64>,
     spent: Spent,
 }
 
@@ -89,30 +93,51 @@ async fn compare<DB: TestDb>(other: Other, cores: Cores, pace: Duration) {
     // All connections are open, so the next one is that of a relay.
     write(&setup, Duration::ZERO).await;
     let (mut alone, mut beside) = (Measured::default(), Measured::default());
-    for _ in 0..ROUNDS {
-        measure(&setup, &mut meter, (&BTreeSet::new(), ours), pace, &mut alone).await;
-        let Other::Relay(relay) = other else {
-            let client = tokio::spawn(change_one_row(setup.pool.acquire().await.unwrap()));
-            measure(&setup, &mut meter, (&BTreeSet::new(), ours), pace, &mut beside).await;
-            client.abort();
-            continue;
-        };
-        let known = meter.connections().await;
-        let mut child = setup.child(relay);
-        pin(child.pid(), others);
-        // What the relay has left would be work of the next round.
-        setup.all_relayed().await;
-        let own = async || meter.connections().await.difference(&known).next().is_some();
-        eventually("the relay has a connection", SOON, own).await;
-        let own: BTreeSet<u32> = &meter.connections().await - &known;
-        measure(&setup, &mut meter, (&own, ours), pace, &mut beside).await;
-        setup.all_relayed().await;
-        child.kill9();
+    let none = BTreeSet::new();
+    for round in 0..ROUNDS {
+        for with_other in [round % 2 == 1, round % 2 == 0] {
+            if with_other {
+                let cores = (ours, others);
+                measure_beside(&setup, &mut meter, other, cores, pace, &mut beside).await;
+            } else {
+                measure(&setup, &mut meter, (&none, ours), pace, &mut alone).await;
+            }
+        }
     }
     pin(process::id(), "0,1");
     let cores = if matches!(cores, Cores::Apart) { "cores apart" } else { "cores shared" };
     let load = if pace.is_zero() { "without a pause" } else { "1,000 a second" };
     report(&format!("{}, {cores}, {load}", DB::NAME), other, alone, beside);
+}
+
+async fn measure_beside<DB: TestDb>(
+    setup: &Setup<DB>,
+    meter: &mut Meter<DB>,
+    other: Other,
+    (ours, others): (&str, &str),
+    pace: Duration,
+    into: &mut Measured,
+) {
+    let Other::Relay(relay) = other else {
+        let client = tokio::spawn(change_one_row(setup.pool.acquire().await.unwrap()));
+        measure(setup, meter, (&BTreeSet::new(), ours), pace, into).await;
+        client.abort();
+        return;
+    };
+    let known = meter.connections().await;
+    let mut child = setup.child(relay);
+    pin(child.pid(), others);
+    // What the relay has left would be work of the round.
+    setup.all_relayed().await;
+    let own = async || meter.connections().await.difference(&known).next().is_some();
+    eventually("the relay has a connection", SOON, own).await;
+    let own: BTreeSet<u32> = &meter.connections().await - &known;
+    measure(setup, meter, (&own, ours), pace, into).await;
+    setup.all_relayed().await;
+    child.kill9();
+    // The next relay may get the number of this thread.
+    let has_left = async || meter.connections().await.is_disjoint(&own);
+    eventually("the connections of the relay have ended", SOON, has_left).await;
 }
 
 async fn change_one_row<DB: TestDb>(mut connection: PoolConnection<DB>) {
@@ -126,6 +151,7 @@ async fn change_one_row<DB: TestDb>(mut connection: PoolConnection<DB>) {
 }
 
 /// Writes for a round. `relays` are the threads that serve the relay.
+#[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 async fn measure<DB: TestDb>(
     setup: &Setup<DB>,
     meter: &mut Meter<DB>,
@@ -135,8 +161,10 @@ async fn measure<DB: TestDb>(
 ) {
     meter.pin(cores);
     let before = meter.read(relays).await;
-    into.took.extend(write(setup, pace).await);
+    let took = write(setup, pace).await;
     into.spent += meter.read(relays).await - before;
+    into.means.push(took.iter().sum::<Duration>().as_secs_f64() / took.len() as f64);
+    into.took.extend(took);
 }
 
 /// Returns how long each transaction took.
@@ -167,21 +195,25 @@ fn report(name: &str, other: Other, mut alone: Measured, mut beside: Measured) {
     alone.took.sort();
     beside.took.sort();
     let counts = [&alone, &beside].map(|it| it.took.len() as f64);
-    let mean = |it: &Measured| it.took.iter().sum::<Duration>().as_secs_f64();
-    let means = [mean(&alone) / counts[0], mean(&beside) / counts[1]];
+    let mut ratios: Vec<f64> =
+        zip(&alone.means, &beside.means).map(|(then, now)| now / then).collect();
+    ratios.sort_by(f64::total_cmp);
+    let quarter = |quarters: usize| ratios[(ratios.len() - 1) * quarters / 4];
     let at = |it: &Measured, percent: usize| it.took[it.took.len() * percent / 100].as_secs_f64();
     let ratio = |percent: usize| at(&beside, percent) / at(&alone, percent);
     let is_relay = matches!(other, Other::Relay(_));
     let other = if is_relay { "a relay" } else { "another client" };
     println!(
-        "{name}: {} transactions alone, mean {:.0} µs, p50 {:.0}, p99 {:.0}; beside {other} {}, of \
-         the mean {:.3}, of p50 {:.3}, of p99 {:.3}",
+        "{name}: {} transactions alone, p50 {:.0} µs, p99 {:.0}; beside {other} {}, of the mean of \
+         a round {:.3} (median of {ROUNDS} pairs; quartiles {:.3} and {:.3}), of p50 {:.3}, of p99 \
+         {:.3}",
         counts[0],
-        means[0] * 1e6,
         at(&alone, 50) * 1e6,
         at(&alone, 99) * 1e6,
         counts[1],
-        means[1] / means[0],
+        quarter(2),
+        quarter(1),
+        quarter(3),
         ratio(50),
         ratio(99),
     );
