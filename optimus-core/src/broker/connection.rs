@@ -44,7 +44,7 @@ struct Inner {
     commands: Commands,
     log: Log,
     live: Mutex<Live>,
-    /// Set while there is no connection, so that an outage is logged once, and its end once.
+    /// Set while there is no connection, so that the end of an outage is logged once.
     down: AtomicBool,
     generation: AtomicU64,
     /// How many connections were dropped so far.
@@ -56,6 +56,8 @@ struct Live {
     connection: Option<(u64, Transport)>,
     failures: u32,
     not_before: Option<Instant>,
+    /// Why the server refused the last attempt, as it was logged.
+    refused: Option<String>,
     /// The attempt that is in progress, from any caller. It ends by itself, or when the last clone
     /// of the connection is dropped.
     attempt: Option<Attempt>,
@@ -164,16 +166,26 @@ impl Connection {
         current
     }
 
-    fn stayed_down(&self, problem: &BrokerError) {
+    /// Notes that an attempt has failed, and sorts its error. The log has the first reason of an
+    /// outage, and each other reason with which the server refuses this client: an operator has to
+    /// do something about it.
+    fn stayed_down(&self, problem: BrokerError) -> BrokerError {
+        let refusal = problem.refuses_the_client().then(|| problem.to_string());
+        let problem = self.objection(problem);
         let mut live = self.live();
         let wait = RECONNECT_FIRST.saturating_mul(1 << live.failures.min(10)).min(RECONNECT_MAX);
         live.failures += 1;
         live.attempt = None;
         live.not_before = Some(Instant::now() + wait.mul_f64(0.5 + fastrand::f64() / 2.0));
+        let is_new = refusal.is_some() && live.refused != refusal;
+        if is_new {
+            live.refused = refusal;
+        }
         drop(live);
-        if problem.is_transient() {
+        if problem.is_transient() && (!self.0.down.swap(true, Ordering::AcqRel) || is_new) {
             self.log_down(&problem.to_string());
         }
+        problem
     }
 
     /// Returns how many connections were dropped so far. The next connection may reach another
@@ -218,16 +230,16 @@ impl Connection {
             live.connection = None;
             self.0.breaks.fetch_add(1, Ordering::AcqRel);
             drop(live);
-            self.log_down("the connection broke");
+            if !self.0.down.swap(true, Ordering::AcqRel) {
+                self.log_down("the connection broke");
+            }
         }
     }
 
     fn log_down(&self, why: &str) {
-        if !self.0.down.swap(true, Ordering::AcqRel) {
-            let (role, store) = (self.0.role, self.0.endpoint.describe());
-            let error = why.to_owned();
-            crate::log_event!(self.0.log, WARN, role, store, error, "no connection to Redis");
-        }
+        let (role, store) = (self.0.role, self.0.endpoint.describe());
+        let error = why.to_owned();
+        crate::log_event!(self.0.log, WARN, role, store, error, "no connection to Redis");
     }
 }
 
@@ -243,10 +255,7 @@ async fn dial(inner: Weak<Inner>) -> Result<(u64, Transport), BrokerError> {
     let connection = inner_now()?;
     match made {
         Ok(made) => Ok(connection.came_up(made)),
-        Err(problem) => {
-            connection.stayed_down(&problem);
-            Err(problem)
-        }
+        Err(problem) => Err(connection.stayed_down(problem)),
     }
 }
 

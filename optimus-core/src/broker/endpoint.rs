@@ -174,14 +174,14 @@ impl Endpoint {
         self.is_memory()
     }
 
-    /// Connects once. A connection for blocking commands has no response timeout.
+    /// Connects once. A connection for blocking commands has no response timeout. The caller sorts
+    /// the error with [`Endpoint::objection`].
     pub(super) async fn connect(
         &self,
         commands: Commands,
         log: &Log,
     ) -> Result<Transport, BrokerError> {
-        let refused =
-            |problem: DialError| self.objection(problem.into_broker_error(&self.describe()));
+        let refused = |problem: DialError| problem.into_broker_error(&self.describe());
         match self {
             Self::Server(server) => Socket::dial(&server.place, &server.login, commands, log)
                 .await

@@ -45,6 +45,11 @@ impl BrokerError {
         matches!(self, Self::NotDone(_) | Self::Unknown(_))
     }
 
+    /// Returns whether the server refuses this client, so that somebody has to change a setting.
+    pub(super) fn refuses_the_client(&self) -> bool {
+        matches!(self, Self::Unauthorized(_) | Self::Tls(_) | Self::Misconfigured(_))
+    }
+
     /// Returns the refusal, if it is one.
     pub fn refusal(&self) -> Option<Refusal> {
         match self {

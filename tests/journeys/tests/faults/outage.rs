@@ -12,9 +12,10 @@ use optimus_core::{
     BoxError, Context, DataKey, QueueName, Task, TaskId,
     broker::{Broker, Endpoint},
 };
-use optimus_testkit::{RedisServer, Signal, eventually};
+use optimus_testkit::{EachEvent, LogEvent, RedisServer, Signal, eventually};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tracing::{Level, subscriber::set_default};
 
 const LEASE: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_secs(4);
@@ -174,6 +175,14 @@ async fn a_server_that_takes_no_connection_is_tried_less_and_less_often() {
 /// During a rotation of credentials, the server and its clients have different ones for a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_again() {
+    let refusals = Arc::new(Mutex::new(Vec::new()));
+    let heard = refusals.clone();
+    let keep = move |event: LogEvent| {
+        if event.get("error").contains("Password authentication failed") {
+            heard.lock().unwrap().push(event.get("role").to_owned());
+        }
+    };
+    let _default = set_default(EachEvent::new(keep).of("optimus").at(Level::WARN));
     let redis = RedisServer::builder().tcp().password("sesame").start();
     let bench = Bench::at(&redis.url()).await;
     let log = Log::default();
@@ -204,12 +213,19 @@ async fn credentials_that_were_accepted_once_are_tried_until_they_are_accepted_a
     })
     .await;
     assert!(problem.unwrap().is_unavailable());
+    let is_logged = async || refusals.lock().unwrap().iter().any(|role| role == "client");
+    eventually("the log says that the password is refused", 5 * OUTAGE, is_logged).await;
     change("sesame").await;
 
     let second = submit.await.unwrap().unwrap();
     second.result().await.unwrap();
     worker.stop().await;
     assert_eq!(log.runs.lock().unwrap()[second.id()], 1);
+    let mut logged = refusals.lock().unwrap().clone();
+    let lines = logged.len();
+    logged.sort_unstable();
+    logged.dedup();
+    assert_eq!(lines, logged.len(), "each connection logs a reason once: {logged:?}");
 }
 
 /// A supervisor does not wait longer than this.
