@@ -1,6 +1,6 @@
 //! How long many attempts took: [`Distribution`].
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
@@ -185,7 +185,7 @@ impl Distribution {
         if is_coarse && !self.is_coarse {
             *self = self.coarse();
         }
-        for (offset, count) in counts.split(',').enumerate() {
+        for (offset, count) in numbers_of(counts).enumerate() {
             let bucket = first.saturating_add(offset);
             // Two fine buckets are one coarse one, which has the number of the second.
             let bucket = match (is_coarse, self.is_coarse) {
@@ -197,11 +197,30 @@ impl Distribution {
             if self.buckets.len() <= bucket {
                 self.buckets.resize(bucket + 1, 0);
             }
-            let count = count.parse().unwrap_or(0);
             self.buckets[bucket] = self.buckets[bucket].saturating_add(count);
         }
         self.sum_us = self.sum_us.saturating_add(sum_us);
     }
+}
+
+/// Returns the numbers of a list such as `3,0,12`. What can't be read is 0. The statistics of many
+/// queues have millions of numbers, and this reads them in half of the time of `split` and `parse`.
+pub(crate) fn numbers_of(list: &str) -> impl Iterator<Item = u64> {
+    let mut left = Some(list.as_bytes());
+    iter::from_fn(move || {
+        let bytes = left?;
+        let mut number = Some(0_u64);
+        for (at, byte) in bytes.iter().enumerate() {
+            if *byte == b',' {
+                left = Some(&bytes[at + 1..]);
+                return Some(number.unwrap_or(0));
+            }
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+            number = number.and_then(|number| number.checked_mul(10)?.checked_add(digit?));
+        }
+        left = None;
+        Some(number.unwrap_or(0))
+    })
 }
 
 /// The width of the buckets of a stored row.
@@ -314,6 +333,15 @@ mod tests {
         let json = serde_json::to_string(&of([1_500; 2])).unwrap();
         let expected = r#"{"count":2,"mean_us":1500,"p50_us":1500,"p95_us":1551,"p99_us":1551}"#;
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn a_number_of_a_list_that_can_not_be_read_is_0() {
+        let read = |list| numbers_of(list).collect::<Vec<_>>();
+        assert_eq!(read("3,0,12"), [3, 0, 12]);
+        assert_eq!(read("18446744073709551615,18446744073709551616"), [u64::MAX, 0]);
+        assert_eq!(read(",x,-1,5 ,7"), [0, 0, 0, 0, 7]);
+        assert_eq!(read(""), [0]);
     }
 
     #[test]

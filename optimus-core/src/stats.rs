@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::{
-    distribution::{Distribution, Scale},
+    distribution::{Distribution, Scale, numbers_of},
     platform::instant,
 };
 
@@ -255,9 +255,8 @@ impl TaskStats {
     pub(crate) fn add_line(&mut self, line: &str, scale: Scale) {
         let mut words = line.split(' ');
         let mut counts = [0; 8];
-        let read = words.next().unwrap_or_default().split(',').zip(&mut counts);
-        for (text, count) in read {
-            *count = text.parse().unwrap_or(0);
+        for (count, number) in counts.iter_mut().zip(numbers_of(words.next().unwrap_or_default())) {
+            *count = number;
         }
         let [successes, retries, deaths, cancels, losses, snoozes, run_us, wait_us] = counts;
         self.successes += successes;
