@@ -124,7 +124,9 @@ impl Error {
         let text = format!("{service} can't start: {text}");
         match self {
             Self::Task(problem) => problem,
-            Self::Database(_) => optimus_core::Error::unavailable("the database", text),
+            Self::Database(problem) if !refuses_the_user(&problem) => {
+                optimus_core::Error::unavailable("the database", text)
+            }
             _ => optimus_core::Error::invalid(text),
         }
     }
@@ -142,6 +144,15 @@ impl Error {
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. })
     }
+}
+
+/// Returns whether the database refuses the user, or does not have what the URL names. Somebody has
+/// to change a setting then.
+fn refuses_the_user(problem: &sqlx::Error) -> bool {
+    // The classes of SQLSTATE: no valid authorization, no such database, no access.
+    let classes = ["28", "3D", "42"];
+    let code = problem.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
 }
 
 impl From<sqlx::Error> for Error {

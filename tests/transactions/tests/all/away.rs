@@ -171,6 +171,32 @@ async fn a_worker_without_sqlite_says_why() {
     a_worker_without_its_database_says_why::<Sqlite>(url, "unable to open").await;
 }
 
+async fn a_worker_whose_user_is_refused_is_not_told_to_wait<DB: OutboxDb + TestDb>(pool: Pool<DB>) {
+    let setup = Setup::<Sqlite>::start().await;
+    let worker = setup.worker(&Seen::default()).outbox(&pool).build().unwrap();
+    let ended = timeout(SOON, worker.run_until(std::future::pending::<()>())).await;
+    let refused = ended.expect("it ends").unwrap_err();
+    assert!(refused.is_invalid(), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.contains("nobody") && !text.contains("try again"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_user_postgres_refuses_is_not_told_to_wait() {
+    let setup = Setup::<Postgres>::start().await;
+    let options: sqlx::postgres::PgConnectOptions = setup.database.parse().unwrap();
+    let pool = PoolOptions::<Postgres>::new().connect_lazy_with(options.username("nobody"));
+    a_worker_whose_user_is_refused_is_not_told_to_wait(pool).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_user_mariadb_refuses_is_not_told_to_wait() {
+    let setup = Setup::<MySql>::start().await;
+    let options: sqlx::mysql::MySqlConnectOptions = setup.database.parse().unwrap();
+    let pool = PoolOptions::<MySql>::new().connect_lazy_with(options.username("nobody"));
+    a_worker_whose_user_is_refused_is_not_told_to_wait(pool).await;
+}
+
 /// The application has all connections of the pool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_without_a_free_connection_says_so() {
