@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use axum::Json;
+use axum::{
+    Json,
+    http::{HeaderName, header},
+};
 use futures_util::try_join;
 use optimus_core::{Gate, QueueName, StatsUnit, WorkerDetails};
 use serde::{Deserialize, Serialize};
@@ -52,13 +55,15 @@ pub(crate) struct QueuesOf {
     limit: Option<usize>,
 }
 
-/// Lists queues. The numbers are at most 5 s old.
+/// Lists queues. The numbers are at most 5 s old, or older if Redis can't be read.
 #[utoipa::path(get, path = "/api/v1/queues", tag = "look", params(QueuesOf), responses(
-    (status = 200, body = Page<QueueRow>), (status = 400, body = ErrorBody)))]
+    (status = 200, body = Page<QueueRow>, headers(
+        ("age" = u64, description = "how many seconds ago the numbers were read"))),
+    (status = 400, body = ErrorBody)))]
 pub(crate) async fn queues(
     seat: Seat,
     Asked(asked): Asked<QueuesOf>,
-) -> Result<Json<Page<QueueRow>>, Problem> {
+) -> Result<([(HeaderName, String); 1], Json<Page<QueueRow>>), Problem> {
     let limit = limit_of(asked.limit)?;
     let snapshot = seat.app.sampling.snapshot().await?;
     let text = asked.text.as_deref().unwrap_or_default();
@@ -73,7 +78,8 @@ pub(crate) async fn queues(
         Sort::Dead => rows.sort_by_key(|row| Reverse(row.counts.dead)),
     }
     let Page { rows, next, total, scanned } = slice(rows, (asked.after.as_deref(), limit))?;
-    Ok(Json(Page { rows: rows.into_iter().cloned().collect(), next, total, scanned }))
+    let age = [(header::AGE, snapshot.age().as_secs().to_string())];
+    Ok((age, Json(Page { rows: rows.into_iter().cloned().collect(), next, total, scanned })))
 }
 
 /// One queue.

@@ -102,7 +102,8 @@ impl Past {
         Ok(Snapshot {
             number: self.next_number(),
             at: now,
-            now_ms,
+            sampled: now,
+            sampled_ms: now_ms,
             namespace: self.client.broker().namespace().to_owned(),
             entries,
             left_out,

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use optimus_core::{Dying, FingerprintRow, Operation, QueueName};
@@ -28,8 +28,11 @@ type Forms = HashMap<(Patterns, Payloads), Arc<str>>;
 pub(crate) struct Snapshot {
     /// Counts the reads of this process, for `Last-Event-ID`.
     pub(crate) number: u64,
+    /// When Redis was read, or could not be read.
     pub(crate) at: Instant,
-    pub(crate) now_ms: u64,
+    /// When the numbers were read, and the time of Redis then.
+    pub(crate) sampled: Instant,
+    pub(crate) sampled_ms: u64,
     pub(crate) namespace: String,
     /// By name.
     pub(crate) entries: Vec<Entry>,
@@ -69,7 +72,8 @@ impl Default for Snapshot {
         Self {
             number: 0,
             at: Instant::now(),
-            now_ms: 0,
+            sampled: Instant::now(),
+            sampled_ms: 0,
             namespace: String::new(),
             entries: Vec::new(),
             left_out: 0,
@@ -121,7 +125,8 @@ impl Snapshot {
         Self {
             number,
             at: self.at,
-            now_ms: self.now_ms,
+            sampled: self.sampled,
+            sampled_ms: self.sampled_ms,
             namespace: self.namespace.clone(),
             entries: self.entries.clone(),
             left_out: self.left_out,
@@ -134,6 +139,11 @@ impl Snapshot {
             operations: self.operations.clone(),
             forms: Mutex::default(),
         }
+    }
+
+    /// Returns how old the numbers are.
+    pub(crate) fn age(&self) -> Duration {
+        self.sampled.elapsed()
     }
 
     /// Returns the same numbers with a note that Redis can't be read.
@@ -183,8 +193,8 @@ impl Snapshot {
         let reader = Reader { payloads, queues: &identity.queues };
         let (processes, slots) = self.served(identity);
         Overview {
-            now_ms: self.now_ms,
-            sampled_ms: self.now_ms,
+            now_ms: self.sampled_ms + u64::try_from(self.age().as_millis()).unwrap_or(u64::MAX),
+            sampled_ms: self.sampled_ms,
             redis: self.redis.clone(),
             namespace: self.namespace.clone(),
             counts,

@@ -8,9 +8,9 @@ use super::{Counts, FailureRow, OperationRow, QueueRow};
 /// What people see first.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Overview {
-    /// The time of Redis when this was read.
+    /// The time of Redis when this answer was made.
     pub(crate) now_ms: u64,
-    /// When the numbers were read.
+    /// When the numbers were read, which is long ago if Redis can't be read since.
     pub(crate) sampled_ms: u64,
     pub(crate) redis: RedisState,
     pub(crate) namespace: String,

@@ -96,4 +96,8 @@ async fn the_causes_of_deaths_are_shown_also_while_redis_is_away() {
     eventually("the console notices it", 2 * SOON, is_down).await;
     let seen = overview().await;
     assert!(!seen["failures"].as_array().unwrap().is_empty(), "{seen}");
+    let age_ms = seen["now_ms"].as_u64().unwrap() - seen["sampled_ms"].as_u64().unwrap();
+    assert!(age_ms >= 4_000, "the numbers are of the last read that has succeeded: {seen}");
+    let queues = served.browser.get("/api/v1/queues").await.is(200);
+    assert!(queues.header("age").parse::<u64>().unwrap() >= 4, "{queues:?}");
 }
