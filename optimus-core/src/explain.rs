@@ -128,9 +128,12 @@ impl Inspector {
         let Some(worker) = worker else { return Ok(vec![Obstacle::Running(None)]) };
         let (load, now_ms) =
             try_join!(self.broker.worker_load(id.queue(), &worker), self.broker.now_ms())?;
-        let lost = load.filter(|load| load.lease_until_ms <= now_ms);
-        let Some(lost) = lost else { return Ok(vec![Obstacle::Running(Some(worker))]) };
-        let since = instant(lost.lease_until_ms);
+        let Some(load) = load else { return Ok(vec![Obstacle::Running(Some(worker))]) };
+        if load.lease_until_ms > now_ms {
+            let blocked = self.blocked_worker(id.queue(), load).await?;
+            return Ok([Obstacle::Running(Some(worker))].into_iter().chain(blocked).collect());
+        }
+        let since = instant(load.lease_until_ms);
         let is_served = !self.live_workers(id.queue()).await?.is_empty();
         let unserved = (!is_served).then_some(Obstacle::NoWorker);
         Ok([Obstacle::LostWorker { worker, since }].into_iter().chain(unserved).collect())

@@ -1,6 +1,8 @@
 //! Finds out what the workers of a queue mean for its tasks: whether they know them, and whether
 //! they may claim them.
 
+use std::time::Duration;
+
 use crate::{
     broker::{Broker, BrokerError, WorkerLoad},
     id::{QueueName, WorkerId},
@@ -35,6 +37,8 @@ pub(crate) struct LiveWorker {
     slots: u64,
     /// How many slots are in use, as its process has said; `None` if it has said nothing.
     busy: Option<u64>,
+    /// For how long its handlers have blocked all threads, as its process has said.
+    blocked: Option<Duration>,
 }
 
 /// The workers that serve a queue.
@@ -60,7 +64,10 @@ impl LiveWorkers {
         let is_of_workers = |obstacle: &Obstacle| {
             matches!(
                 obstacle,
-                Obstacle::UnknownTask { .. } | Obstacle::FewerSlots { .. } | Obstacle::Busy { .. }
+                Obstacle::UnknownTask { .. }
+                    | Obstacle::FewerSlots { .. }
+                    | Obstacle::Blocked { .. }
+                    | Obstacle::Busy { .. }
             )
         };
         let count = self.others;
@@ -84,6 +91,16 @@ impl Inspector {
         let load = self.broker.worker_load(queue, worker).await?;
         let read = self.live_of(queue, load.into_iter().collect()).await?;
         Ok(LiveWorkers { read, others: 0 })
+    }
+
+    /// Says that the handlers of a worker block it.
+    pub(crate) async fn blocked_worker(
+        &self,
+        queue: &QueueName,
+        load: WorkerLoad,
+    ) -> Result<Option<Obstacle>, BrokerError> {
+        let read = self.live_of(queue, vec![load]).await?;
+        Ok(blocked_workers(&read.iter().collect::<Vec<_>>()))
     }
 
     async fn live_of(
@@ -124,6 +141,7 @@ async fn allow(broker: &Broker, workers: &mut [LiveWorker]) -> Result<(), Broker
             // An operator may ask for more than there are.
             worker.slots = worker.slots.min(doing.slots as u64);
             worker.busy = Some(doing.busy as u64);
+            worker.blocked = doing.blocked_ms.map(Duration::from_millis);
         }
     }
     Ok(())
@@ -157,7 +175,7 @@ impl LiveWorker {
             serde_json::from_str(&load.description).unwrap_or_default();
         let slots = description.concurrency as u64;
         let (id, working) = (load.id, load.working);
-        Self { id, working, elsewhere: 0, slots, busy: None, description }
+        Self { id, working, elsewhere: 0, slots, busy: None, blocked: None, description }
     }
 
     /// Returns whether tasks of other queues may use the slots that are left.
@@ -174,6 +192,13 @@ impl LiveWorker {
     }
 }
 
+/// Names the workers whose handlers block them.
+fn blocked_workers(blocked: &[&LiveWorker]) -> Option<Obstacle> {
+    let since = blocked.iter().filter_map(|worker| worker.blocked).max()?;
+    let workers = blocked.iter().map(|worker| worker.id.clone()).take(NAMED_MAX).collect();
+    Some(Obstacle::Blocked { workers, count: blocked.len() as u64, since })
+}
+
 /// What the workers mean for a task of this name, or for any task.
 pub(crate) fn of_workers(workers: &LiveWorkers, task: Option<&str>) -> Vec<Obstacle> {
     if workers.is_empty() {
@@ -184,18 +209,21 @@ pub(crate) fn of_workers(workers: &LiveWorkers, task: Option<&str>) -> Vec<Obsta
     if let (true, Some(task)) = (fitting.is_empty(), task) {
         return vec![Obstacle::UnknownTask { task: task.to_owned() }];
     }
+    // One that is blocked uses none of its slots.
+    let (blocked, fitting): (Vec<_>, Vec<_>) =
+        fitting.into_iter().partition(|worker| worker.blocked.is_some());
     let slots = fitting.iter().map(|worker| worker.slots).sum();
     let working: u64 = fitting.iter().map(|worker| worker.working).sum();
     let elsewhere: u64 = fitting.iter().map(|worker| worker.elsewhere).sum();
     if working + elsewhere < slots {
         return Vec::new();
     }
+    let mut obstacles: Vec<Obstacle> = blocked_workers(&blocked).into_iter().collect();
     let fewer: Vec<WorkerId> = fitting
         .iter()
         .filter(|worker| worker.has_fewer())
         .map(|worker| worker.id.clone())
         .collect();
-    let mut obstacles = Vec::new();
     if !fewer.is_empty() {
         obstacles.push(Obstacle::FewerSlots {
             count: fewer.len() as u64,

@@ -1,9 +1,13 @@
 //! Tests of [`Explanation`] and [`Obstacle`].
 
-use std::num::NonZeroU16;
+use std::{num::NonZeroU16, time::Duration};
 
 use super::*;
-use crate::{id::TaskId, limit::Limit, rate::Rate};
+use crate::{
+    id::{TaskId, WorkerId},
+    limit::Limit,
+    rate::Rate,
+};
 
 #[test]
 fn a_number_of_tasks_is_printed_with_the_right_verb() {
@@ -20,6 +24,16 @@ fn a_number_of_tasks_is_printed_with_the_right_verb() {
     assert_eq!(start(2), "lane k (width 2): 2 tasks are before it");
     let behind = Obstacle::Behind { ahead: 1, or_more: true };
     assert_eq!(behind.to_string(), "at least 1 ready task is before it");
+    let blocked = |count| {
+        let workers = vec![WorkerId::from_stored("vm-1-00000000")];
+        Obstacle::Blocked { workers, count, since: Duration::from_millis(12_900) }.to_string()
+    };
+    assert_eq!(
+        blocked(1),
+        "handlers have blocked all threads of worker vm-1-00000000 for 12 s, so no task starts \
+         there: let these handlers await, or make them plain `fn`s"
+    );
+    assert!(blocked(3).contains("of workers vm-1-00000000 and 2 more for"), "{}", blocked(3));
     let busy = |slots, working, elsewhere| Obstacle::Busy { slots, working, elsewhere }.to_string();
     assert_eq!(busy(1, 1, 0), "all slots are in use: 1 task runs in 1 slot");
     assert_eq!(busy(1, 0, 1), "all slots are in use: 1 task of another queue runs in 1 slot");

@@ -1,6 +1,6 @@
 //! One thing that keeps tasks waiting, and its text: [`Obstacle`].
 
-use std::{fmt, num::NonZeroU16};
+use std::{fmt, num::NonZeroU16, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -13,12 +13,12 @@ use crate::{
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
     obstacle_text::{
-        REQUEUE_FIRST, UNLISTED, VOID, busy_text, calls_text, costly_text, cycle_text,
-        dead_holder_text, ended_text, fewer_slots_text, holders_text, lane_text, limit_text,
-        lost_holder, lost_worker_text, more_lanes_text, more_limits_text, more_workers_text,
-        newer_text, next_run_text, next_start, nothing_ready_text, origin_text, prerequisite_text,
-        prerequisites_text, ready_tasks, run_text, time_text, waiting_lane_text, width_set_text,
-        width_text,
+        REQUEUE_FIRST, UNKNOWN_QUEUE, UNLISTED, VOID, blocked_text, busy_text, calls_text,
+        costly_text, cycle_text, dead_holder_text, ended_text, fewer_slots_text, holders_text,
+        lane_text, limit_text, lost_holder, lost_worker_text, more_lanes_text, more_limits_text,
+        more_workers_text, newer_text, next_run_text, next_start, nothing_ready_text, origin_text,
+        prerequisite_text, prerequisites_text, ready_tasks, run_text, time_text, waiting_lane_text,
+        width_set_text, width_text,
     },
     state::{AttemptError, TaskState},
 };
@@ -212,6 +212,16 @@ pub enum Obstacle {
         /// How many slots all workers may use together.
         slots: u64,
     },
+    /// The handlers of workers block all threads of their runtime, so these workers start no task:
+    /// not even those that they hold already.
+    Blocked {
+        /// The workers, at most four.
+        workers: Vec<WorkerId>,
+        /// How many workers.
+        count: u64,
+        /// For how long the first of them has been blocked, at least.
+        since: Duration,
+    },
     /// All slots of the workers that could run the task are in use.
     Busy {
         /// How many slots they have.
@@ -300,10 +310,7 @@ impl fmt::Display for Obstacle {
             Self::Group { id, progress } => write!(f, "{id} is a group: {progress}"),
             Self::LostMember(lost) => lost.fmt(f),
             Self::NotDue { at } => write!(f, "it is due at {}", time_text(*at)),
-            Self::UnknownQueue => f.write_str(
-                "no task was ever submitted to this queue, and no worker serves it; is its name \
-                 misspelt?",
-            ),
+            Self::UnknownQueue => f.write_str(UNKNOWN_QUEUE),
             Self::NothingReady { blocked } => nothing_ready_text(*blocked, f),
             Self::Prerequisites { waiting, unmet } => prerequisites_text(*waiting, unmet, f),
             Self::WaitingLane(LaneDetails { key, waiting, holders, width_set, .. }) => {
@@ -337,6 +344,7 @@ impl fmt::Display for Obstacle {
             Self::FewerSlots { workers, count, of, slots } => {
                 fewer_slots_text(workers, (*count, *of), *slots, f)
             }
+            Self::Blocked { workers, count, since } => blocked_text(workers, *count, *since, f),
             Self::Busy { slots, working, elsewhere } => busy_text(*slots, *working, *elsewhere, f),
             Self::MoreWorkers { count } => more_workers_text(*count, f),
             Self::Behind { ahead: 0, .. } => f.write_str("other ready tasks may be before it"),

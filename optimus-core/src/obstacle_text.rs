@@ -1,6 +1,6 @@
 //! The parts of an obstacle's text that depend on what was found.
 
-use std::{fmt, num::NonZeroU16};
+use std::{fmt, num::NonZeroU16, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -15,6 +15,10 @@ use crate::{
 
 /// What to do with a task that has ended because a prerequisite did.
 pub(crate) const REQUEUE_FIRST: &str = "requeue the task that it waited for, and then this task";
+
+/// What may be wrong with a queue of which nothing is stored.
+pub(crate) const UNKNOWN_QUEUE: &str = "no task was ever submitted to this queue, and no worker \
+    serves it; is its name misspelt?";
 
 /// What to do with a task that no worker finds.
 pub(crate) const UNLISTED: &str = "it is in none of the lists of its queue, so no worker finds it: \
@@ -294,6 +298,32 @@ pub(crate) fn more_workers_text(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::
     write!(f, "{count} more {workers} of the queue {were} not read, so this may be wrong for them")
 }
 
+/// Prints the names of workers, of which there are so many.
+fn names_text(workers: &[WorkerId], count: u64) -> String {
+    let names: Vec<&str> = workers.iter().map(WorkerId::as_str).collect();
+    let more = match count - names.len() as u64 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.join(", ") + &more
+}
+
+/// Prints which workers start no task because their handlers block them.
+pub(crate) fn blocked_text(
+    workers: &[WorkerId],
+    count: u64,
+    since: Duration,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (names, seconds) = (names_text(workers, count), since.as_secs());
+    let workers = if count == 1 { "worker" } else { "workers" };
+    write!(
+        f,
+        "handlers have blocked all threads of {workers} {names} for {seconds} s, so no task "
+    )?;
+    f.write_str("starts there: let these handlers await, or make them plain `fn`s")
+}
+
 /// Prints which workers use fewer slots than they have.
 pub(crate) fn fewer_slots_text(
     workers: &[WorkerId],
@@ -301,12 +331,7 @@ pub(crate) fn fewer_slots_text(
     slots: u64,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let names: Vec<&str> = workers.iter().map(WorkerId::as_str).collect();
-    let more = match count - names.len() as u64 {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let names = names.join(", ") + &more;
+    let names = names_text(workers, count);
     match (of, slots) {
         (1, 0) => write!(f, "worker {names} is quiet, so it claims nothing")?,
         (_, 0) => write!(f, "all {of} workers are quiet, so they claim nothing: {names}")?,

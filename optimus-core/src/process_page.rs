@@ -93,6 +93,10 @@ pub struct ProcessDoing {
     pub rss_bytes: Option<u64>,
     /// How many cores the whole process has kept busy since the time before; only known on Linux.
     pub cpu: Option<f64>,
+    /// For how many ms at least its handlers have blocked all threads of their runtime, so that it
+    /// starts no task; `None` if they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_ms: Option<u64>,
     /// The tasks that it runs, those that have run longest first: at most 32.
     pub running: Vec<RunningTask>,
 }

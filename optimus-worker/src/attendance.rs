@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     role::Role,
+    runtime_probe::RuntimeProbe,
     shared::Shared,
     vitals::{self, CpuUse},
 };
@@ -28,6 +29,10 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 /// How long a worker that ends tries to leave the list.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
+/// What the log says of a runtime that does not go on.
+const BLOCKED: &str = "handlers block all threads of their runtime, so this worker starts no task: \
+                       let them await, or make them plain `fn`s";
+
 /// How often a process attends, and how long it is listed if it is not heard from.
 #[derive(Clone, Copy)]
 struct Pace {
@@ -41,6 +46,9 @@ pub(crate) struct Attends {
     broker: Broker,
     about: String,
     cpu: CpuUse,
+    probe: RuntimeProbe,
+    /// Whether the log says that the runtime is blocked.
+    is_blocked: bool,
     /// The number of the last wish that was obeyed.
     obeyed: u64,
     /// When it attends next at the latest.
@@ -57,9 +65,22 @@ impl Attends {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let broker = shared.maintenance.clone();
         let about = about(&shared);
-        let (cpu, next) = (CpuUse::default(), Instant::now());
+        let (cpu, probe, next) = (CpuUse::default(), RuntimeProbe::default(), Instant::now());
+        let is_blocked = false;
         let (obeyed, rests, busy_since, connects) = (0, false, None, 0);
-        Self { shared, broker, about, cpu, obeyed, next, rests, busy_since, connects }
+        Self {
+            shared,
+            broker,
+            about,
+            cpu,
+            probe,
+            is_blocked,
+            obeyed,
+            next,
+            rests,
+            busy_since,
+            connects,
+        }
     }
 
     /// Returns how long it may rest; `None` if it must attend now.
@@ -148,7 +169,24 @@ impl Attends {
             .collect();
         doing.rss_bytes = vitals::rss_bytes();
         doing.cpu = self.cpu.measure(vitals::cpu_time(), Instant::now());
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        doing.blocked_ms = self.blocked().map(ms);
         doing
+    }
+
+    /// Returns for how long the handlers have blocked all threads of their runtime, and logs the
+    /// begin and the end of it.
+    fn blocked(&mut self) -> Option<Duration> {
+        let Shared { runtime, log, .. } = &*self.shared;
+        let blocked = self.probe.look(runtime);
+        if blocked.is_some() != self.is_blocked {
+            self.is_blocked = blocked.is_some();
+            match blocked {
+                Some(time) => log_event!(log, WARN, blocked_s = time.as_secs(), "{BLOCKED}"),
+                None => log_event!(log, INFO, "the runtime of the handlers goes on"),
+            }
+        }
+        blocked
     }
 
     /// Leaves the list of processes.

@@ -80,6 +80,7 @@ mod run_log;
 mod run_outcome;
 mod run_part;
 mod running_worker;
+mod runtime_probe;
 mod scan_plan;
 mod scheduler;
 mod served_queue;

@@ -1,5 +1,7 @@
 //! `optimus process`: the processes that run workers, and what they are asked for.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use optimus_core::{
@@ -91,9 +93,14 @@ pub(crate) fn percent(cores: f64) -> String {
     format!("{:.0} %", 100.0 * cores)
 }
 
-/// Says what keeps the process from work: its lease is over, or what an operator has asked of it.
+/// Says what keeps the process from work: its lease is over, its handlers block it, or what an
+/// operator has asked of it.
 pub(crate) fn mode(process: &ProcessDetails) -> &'static str {
-    if process.is_lost { "lost" } else { asked_of(process) }
+    match process.doing.blocked_ms {
+        _ if process.is_lost => "lost",
+        Some(_) => "blocked",
+        None => asked_of(process),
+    }
 }
 
 /// Says what an operator has asked of the process.
@@ -204,6 +211,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("started", Some(text::instant(about.started, now))),
         ("seen", Some(text::instant(*seen, now))),
         ("lost", process.is_lost.then(|| LOST.to_owned())),
+        ("blocked", doing.blocked_ms.map(blocked)),
         ("asked", asked.map(str::to_owned)),
         ("slots", Some(slots)),
         ("memory", doing.rss_bytes.map(text::size)),
@@ -216,6 +224,11 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         session.out.hint(&format!("the {} that have run longest", doing.running.len()));
     }
     Ok(Exit::Done)
+}
+
+fn blocked(ms: u64) -> String {
+    let time = text::duration(Duration::from_millis(ms));
+    format!("its handlers have blocked all threads of the runtime for {time}")
 }
 
 fn line(task: &RunningTask, now: DateTime<Utc>) -> String {

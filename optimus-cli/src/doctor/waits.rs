@@ -69,6 +69,9 @@ impl Waits<'_> {
             Obstacle::NewerQueue { .. } => {
                 Some(Finding::warning("newer", format!("queue {queue}: {obstacle}")))
             }
+            Obstacle::Blocked { .. } => {
+                Some(Finding::warning("blocked", format!("queue {queue}: {obstacle}")))
+            }
             Obstacle::FewerSlots { slots: 0, .. } => {
                 Some(Finding::warning("quiet", format!("queue {queue}: {obstacle}")))
             }

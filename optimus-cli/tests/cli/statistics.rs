@@ -120,6 +120,24 @@ async fn a_process_is_shown_and_asked_for_something() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_handlers_block_it_is_shown_by_its_queue_and_by_doctor() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    serve(&stage, MINUTE).await;
+    attend(&stage, r#"{"slots":2,"busy":1,"blocked_ms":12900}"#).await;
+    let rest = "blocked all threads of";
+    for (line, code, expected) in [
+        (&["process", "list"][..], 0, "blocked"),
+        (&["process", "show", PROCESS], 0, "its handlers have blocked all threads"),
+        (&["queue", "show", "mail"], 0, rest),
+        (&["doctor", "--quiet"], 8, rest),
+    ] {
+        let seen = stage.optimus(line).ended(code);
+        assert!(seen.out.contains(expected), "{line:?}: {seen:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_lists_what_ended_on_a_day() {
     let stage = Stage::new().await;
     stage.client.pause("mail").await.unwrap();

@@ -20,6 +20,8 @@ pub(crate) struct ProcessRow {
     seen_ms: u64,
     /// Whether its lease is over: it has died, or does not reach Redis.
     lost: bool,
+    /// For how long its handlers have blocked all threads of its runtime, at least.
+    blocked_ms: Option<u64>,
     queues: Vec<String>,
     concurrency: usize,
     /// The slots that it may use now; 0 while it is quiet.
@@ -59,6 +61,7 @@ impl ProcessRow {
             started_ms: at_ms(about.started),
             seen_ms: at_ms(process.seen),
             lost: process.is_lost,
+            blocked_ms: doing.blocked_ms,
             queues: about.queues.iter().filter(seen).cloned().collect(),
             concurrency: about.concurrency,
             slots: doing.slots,

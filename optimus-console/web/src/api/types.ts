@@ -216,6 +216,7 @@ export interface ProcessRow {
   seen_ms: number | null;
   /** Whether its lease is over. */
   lost: boolean;
+  blocked_ms: number | null;
   queues: string[];
   concurrency: number | null;
   slots: number | null;

@@ -194,6 +194,7 @@ export function processes(now: number) {
     // An idle one tells rarely what it does.
     seen_ms: now - (n === 5 ? 48_000 : n === 4 ? 170_000 : 3000),
     lost: n === 5,
+    blocked_ms: n === 3 ? 12_000 : null,
     queues: ["mail", "billing", "webhooks"].slice(0, 1 + (n % 3)),
     concurrency: 64,
     slots: n === 6 ? 0 : 64,

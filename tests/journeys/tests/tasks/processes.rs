@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::common::{Bench, Gate, Wait};
-use optimus_core::{BoxError, Context, ProcessAnswer, ProcessDetails, Task, WorkerId};
-use optimus_testkit::eventually;
+use crate::common::{
+    Bench, Gate, Wait, all_have_ended, blocking_task::KeepThread, one_thread::OneThreadWorker,
+};
+use optimus_core::{BoxError, Context, Obstacle, ProcessAnswer, ProcessDetails, Task, WorkerId};
+use optimus_testkit::{Hold, eventually};
 use serde::{Deserialize, Serialize};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -91,6 +93,33 @@ async fn an_operator_sees_how_far_a_running_task_has_come() {
     handle.result_within(PATIENCE).await.unwrap();
     only(&bench, "nothing is left of it", |seen| seen.doing.running.is_empty()).await;
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_that_handlers_block_all_threads_of_a_worker() {
+    let (bench, hold) = (Bench::on_redis().await, Hold::new());
+    let builder = bench.worker().concurrency(2).data(hold.clone()).task_type::<KeepThread>();
+    let worker = OneThreadWorker::start(builder);
+    let blocks = bench.client.submit(KeepThread {}.call()).await.unwrap();
+    hold.arrivals().wait_for(1).await;
+    let waits = bench.client.submit(KeepThread {}.call()).await.unwrap();
+    let seen = only(&bench, "it is blocked", |seen| seen.doing.blocked_ms.is_some()).await;
+    let inspector = bench.client.inspector();
+    for why in [
+        inspector.explain(waits.id()).await.unwrap(),
+        inspector.explain(blocks.id()).await.unwrap(),
+        inspector.explain_queue("default").await.unwrap(),
+    ] {
+        let names_it = |obstacle: &Obstacle| {
+            matches!(obstacle, Obstacle::Blocked { workers, count: 1, .. }
+                if *workers == [seen.id.clone()])
+        };
+        assert!(why.obstacles.iter().any(names_it), "{why}");
+    }
+    hold.release();
+    all_have_ended(&bench).await;
+    only(&bench, "it goes on", |seen| seen.doing.blocked_ms.is_none()).await;
+    drop(worker);
 }
 
 #[tokio::test]

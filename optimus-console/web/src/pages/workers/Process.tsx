@@ -30,6 +30,8 @@ const COLUMNS: Column<RunningTask>[] = [
   },
 ];
 
+const BLOCKED =
+  "Its handlers block all threads of their runtime, so it starts no task: let them await, or make them plain fns.";
 /** An idle process tells rarely what it does, so only its lease shows whether it is there. */
 const LOST =
   "Its lease is over: it has died, or does not reach Redis. Its tasks run again elsewhere.";
@@ -63,6 +65,11 @@ export function Process({ row, isOpen, toggle, done }: Props) {
         {row.lost && (
           <span class="tag is-bad" title={LOST}>
             lost
+          </span>
+        )}
+        {row.blocked_ms !== null && (
+          <span class="tag is-bad" title={BLOCKED}>
+            blocked
           </span>
         )}
         {row.slots === 0 && <span class="tag is-warn">quiet</span>}
