@@ -36,11 +36,12 @@ impl Broker {
         timeout: Duration,
     ) -> Vec<Result<Reply, BrokerError>> {
         let wait = wait_for(durability, timeout);
-        let mut answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_hash)).await;
+        let mut answers = self.send_before(&wait, calls, ScriptCall::by_hash).await;
         if answers.iter().any(is_unknown_script) {
             // Submits are safe to repeat, so all of them are sent again.
-            answers = self.send_before(&wait, calls.iter().map(ScriptCall::by_text)).await;
+            answers = self.send_before(&wait, calls, ScriptCall::by_text).await;
         }
+        self.name_each_denied(&mut answers, calls).await;
         let waited = answers.pop().expect("an answer for each command");
         let confirmed = waited.and_then(|count| check_count(durability, count, timeout));
         let read = |(answer, call): (Result<Value, BrokerError>, &ScriptCall)| {
@@ -53,9 +54,11 @@ impl Broker {
     async fn send_before(
         &self,
         wait: &Cmd,
-        calls: impl Iterator<Item = Cmd>,
+        calls: &[ScriptCall],
+        command: fn(&ScriptCall) -> Cmd,
     ) -> Vec<Result<Value, BrokerError>> {
-        self.send(calls.chain([wait.clone()]).collect()).await
+        let commands = || calls.iter().map(command).chain([wait.clone()]).collect();
+        self.send_permitted(calls, commands).await
     }
 }
 

@@ -86,16 +86,22 @@ impl Connection {
         }))
     }
 
-    /// Sends commands in one write and reads their answers, each of which may be an error.
+    /// Sends commands in one write and reads their answers, each of which may be an error. Also
+    /// returns the number of the connection.
+    ///
+    /// With `only`, sends nothing and returns no answer if the connection has another number.
     pub(super) async fn request(
         &self,
-        pipeline: &Pipeline,
-        count: usize,
+        (pipeline, count): (&Pipeline, usize),
         within: Duration,
-    ) -> Result<Vec<Value>, BrokerError> {
+        only: Option<u64>,
+    ) -> Result<(u64, Vec<Value>), BrokerError> {
         let (generation, mut connection) = self.connection(Instant::now() + within).await?;
+        if only.is_some_and(|only| only != generation) {
+            return Ok((generation, Vec::new()));
+        }
         match connection.request(pipeline, count).await {
-            Ok(values) if values.len() == count => Ok(values),
+            Ok(values) if values.len() == count => Ok((generation, values)),
             Ok(values) => {
                 self.forget(generation);
                 Err(BrokerError::Unknown(format!("{} answers to {count} calls", values.len())))

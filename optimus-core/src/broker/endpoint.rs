@@ -39,6 +39,8 @@ pub enum Endpoint {
 pub struct Server {
     place: Place,
     login: Arc<Login>,
+    /// Whether connections have a user of their own, which may lack permissions.
+    has_user: bool,
     /// Whether the server has answered once, so the URL, the credentials and the certificates were
     /// valid.
     right: AtomicBool,
@@ -131,8 +133,10 @@ impl Endpoint {
                 place.shown
             )));
         }
+        let has_user = ask.is_some() || place.names_a_user();
         let login = Arc::new(Login::new(&place, ask));
-        Ok(Self::Server(Arc::new(Server { place, login, right: AtomicBool::new(false) })))
+        let right = AtomicBool::new(false);
+        Ok(Self::Server(Arc::new(Server { place, login, has_user, right })))
     }
 
     /// Notes that the server answered, so its URL and credentials are valid.
@@ -157,6 +161,12 @@ impl Endpoint {
             ) if server.right.load(Ordering::Relaxed) => BrokerError::NotDone(why),
             (_, problem) => problem,
         }
+    }
+
+    /// Returns whether connections have a user of their own, which may lack permissions. The user
+    /// `default` has all of them, unless somebody has changed it.
+    pub(super) fn has_user(&self) -> bool {
+        matches!(self, Self::Server(server) if server.has_user)
     }
 
     /// Returns whether the store lives in this process.

@@ -41,7 +41,7 @@ const RENEWED_AGAIN: Duration = Duration::from_secs(30);
 /// The shortest interval, to avoid a busy loop.
 const RENEWED_MIN: Duration = Duration::from_millis(100);
 /// The user of Redis if only a password is given.
-const USER_DEFAULT: &str = "default";
+pub(super) const USER_DEFAULT: &str = "default";
 
 /// How the connections to a server get their credentials.
 pub(super) struct Login {

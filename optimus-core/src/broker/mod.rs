@@ -44,6 +44,7 @@ mod overview_keys;
 mod overview_look;
 mod parameters;
 mod permissions;
+mod permitted;
 mod prerequisite_words;
 mod prerequisites;
 mod pulse;
@@ -129,6 +130,7 @@ pub use self::{
 use self::{
     connection::{Commands, Connection},
     keys::Keys,
+    permitted::Permitted,
     scripts::Script,
 };
 pub use crate::operation_counted::{Counted as CountedTask, Mark};
@@ -160,6 +162,7 @@ pub struct Broker {
     now: Arc<str>,
     here: Option<u64>,
     within: Duration,
+    permitted: Permitted,
 }
 
 impl Broker {
@@ -174,6 +177,7 @@ impl Broker {
             now: "".into(),
             here: None,
             within: CONNECT_WITHIN,
+            permitted: Permitted::default(),
         }
     }
 
@@ -189,7 +193,7 @@ impl Broker {
 
     fn over(&self, role: &'static str, commands: Commands) -> Self {
         let connection = Connection::new(self.endpoint.clone(), role, commands, self.log.clone());
-        Self { connection, ..self.clone() }
+        Self { connection, permitted: Permitted::default(), ..self.clone() }
     }
 
     /// Returns whether both have the same store and namespace, according to their URLs.
@@ -303,18 +307,14 @@ impl Broker {
 
     /// Sends several calls in one write; each has its own answer, in order.
     pub async fn run_all(&self, calls: Vec<ScriptCall>) -> Vec<Result<Reply, BrokerError>> {
-        let mut answers = self.send(calls.iter().map(ScriptCall::by_hash).collect()).await;
+        let commands = || calls.iter().map(ScriptCall::by_hash).collect();
+        let mut answers = self.send_permitted(&calls, commands).await;
         for (answer, call) in answers.iter_mut().zip(&calls) {
             if is_unknown_script(answer) {
                 *answer = self.one(call.by_text()).await;
             }
-            if let Err(BrokerError::Rejected(why)) = answer
-                && is_denied(why)
-                && !self.endpoint.is_memory()
-            {
-                *answer = Err(self.name_denied(call, std::mem::take(why)).await);
-            }
         }
+        self.name_each_denied(&mut answers, &calls).await;
         answers
             .into_iter()
             .zip(&calls)
@@ -324,18 +324,28 @@ impl Broker {
 
     /// Sends plain commands in one write. Without a command there is no exchange.
     async fn send(&self, commands: Vec<Cmd>) -> Vec<Result<Value, BrokerError>> {
+        self.send_over(None, commands).await.1
+    }
+
+    /// Sends plain commands in one write, over the connection of this number if one is given.
+    /// Returns its number, and no answer if there is another connection now.
+    async fn send_over(
+        &self,
+        only: Option<u64>,
+        commands: Vec<Cmd>,
+    ) -> (u64, Vec<Result<Value, BrokerError>>) {
         if commands.is_empty() {
             // The client library refuses an empty pipeline, and this error would drop the
             // connection.
-            return Vec::new();
+            return (0, Vec::new());
         }
         let count = commands.len();
         let mut pipeline = Pipeline::with_capacity(count);
         for command in commands {
             pipeline.add_command(command);
         }
-        match self.connection.request(&pipeline, count, self.within).await {
-            Ok(values) => {
+        match self.connection.request((&pipeline, count), self.within, only).await {
+            Ok((number, values)) => {
                 let mut answers: Vec<_> = values.into_iter().map(refuse_errors).collect();
                 // After a failover, this connection may lead to a replica, or may not be logged in.
                 if answers.iter().any(|answer| is_demoted(answer) || is_locked_out(answer)) {
@@ -349,9 +359,9 @@ impl Broker {
                 } else if answers.iter().any(Result::is_ok) {
                     self.connection.was_right();
                 }
-                answers
+                (number, answers)
             }
-            Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
+            Err(problem) => (0, (0..count).map(|_| Err(problem.clone())).collect()),
         }
     }
 }
@@ -362,13 +372,6 @@ fn is_locked_out(answer: &Result<Value, BrokerError>) -> bool {
 
 fn is_unknown_script(answer: &Result<Value, BrokerError>) -> bool {
     matches!(answer, Err(BrokerError::Rejected(why)) if why.starts_with("NOSCRIPT"))
-}
-
-/// Redis 7.0 does not name the command; 7.2 writes `ACL failure in script`.
-fn is_denied(why: &str) -> bool {
-    why.starts_with("NOPERM")
-        || why.contains("The user executing the script can't")
-        || why.contains("ACL failure in script")
 }
 
 fn is_demoted(answer: &Result<Value, BrokerError>) -> bool {

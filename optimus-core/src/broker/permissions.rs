@@ -1,13 +1,10 @@
 //! Checks that the server's user may run every command that a worker needs. The check runs at the
 //! start, because a script that is refused half-way leaves half a transition.
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 
-use super::{Broker, BrokerError, ScriptCall, inspect::get};
-use crate::{
-    id::{QueueName, WorkerId},
-    platform,
-};
+use super::{Broker, BrokerError, ScriptCall, inspect::get, permitted::Missing};
+use crate::id::{QueueName, WorkerId};
 
 /// Each command of the scripts and of the broker, with arguments that leave no change. `$` is a key
 /// of this worker alone. After the third command the key holds a string, so that commands for other
@@ -70,39 +67,58 @@ impl Broker {
         queue: &QueueName,
         worker: &WorkerId,
     ) -> Result<Vec<String>, BrokerError> {
-        self.denied(&self.keys(queue).probe(worker.as_str())).await
+        let (_, missing) = self.missing(&self.keys(queue).probe(worker.as_str())).await?;
+        Ok(missing.permissions)
+    }
+
+    /// Names what the user lacks in each error of a call for which it lacks something.
+    pub(super) async fn name_each_denied(
+        &self,
+        answers: &mut [Result<Value, BrokerError>],
+        calls: &[ScriptCall],
+    ) {
+        for (answer, call) in answers.iter_mut().zip(calls) {
+            if let Err(BrokerError::Rejected(why)) = answer
+                && is_denied(why)
+                && !self.endpoint.is_memory()
+            {
+                *answer = Err(self.name_denied(call, std::mem::take(why)).await);
+            }
+        }
     }
 
     /// Names the permissions that the user lacks for a call. The server's own message names no
     /// command if a script was denied.
-    pub(super) async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
-        let key = format!("{}probe:{}", call.key_base(), platform::new_uuid().simple());
-        match self.denied(&key).await {
-            Ok(missing) if !missing.is_empty() => BrokerError::Denied(format!(
-                "the Redis user lacks permissions; add to its ACL: {} (SECURITY.md has the whole \
-                 line; {why})",
-                missing.join(" ")
-            )),
-            _ => BrokerError::Rejected(why),
+    async fn name_denied(&self, call: &ScriptCall, why: String) -> BrokerError {
+        self.permitted.forget();
+        match self.missing(&call.probe_key()).await {
+            Ok((_, missing)) if !missing.permissions.is_empty() => missing.error(&why),
+            // Somebody has given it what it lacked, or its rules can't be asked for now.
+            _ => BrokerError::Denied(format!("the Redis user lacks a permission, or did: {why}")),
         }
     }
 
-    /// Returns each permission that the server's user lacks, tested with this key.
-    async fn denied(&self, key: &str) -> Result<Vec<String>, BrokerError> {
-        let answers = self.send(self.probes(key)).await;
-        let mut missing = Vec::new();
+    /// Returns what the user lacks, tested with this key, and the number of the connection.
+    pub(super) async fn missing(&self, key: &str) -> Result<(u64, Missing), BrokerError> {
+        let (connection, answers) = self.send_over(None, self.probes(key)).await;
+        let mut missing = Missing::default();
         for (probe, answer) in PROBES.into_iter().zip(answers) {
             match answer {
-                Err(problem) if problem.is_transient() => return Err(problem),
                 Err(BrokerError::Rejected(why)) if why.starts_with("NOPERM") => {
-                    missing.push(self.permission(probe, &why));
+                    let permission = self.permission(probe, &why);
+                    if permission.starts_with('+') {
+                        missing.commands.extend(probe.split(' ').next());
+                    }
+                    missing.permissions.push(permission);
                 }
-                _ => {}
+                // A server that is full may still be asked.
+                Err(BrokerError::Rejected(_) | BrokerError::Full) | Ok(_) => {}
+                Err(problem) => return Err(problem),
             }
         }
-        missing.sort();
-        missing.dedup();
-        Ok(missing)
+        missing.permissions.sort();
+        missing.permissions.dedup();
+        Ok((connection, missing))
     }
 
     /// Returns the commands of the probes with this key.
@@ -125,6 +141,13 @@ impl Broker {
             true => format!("~{{{}:*}}:*", self.namespace),
         }
     }
+}
+
+/// Redis 7.0 does not name the command; 7.2 writes `ACL failure in script`.
+fn is_denied(why: &str) -> bool {
+    why.starts_with("NOPERM")
+        || why.contains("The user executing the script can't")
+        || why.contains("ACL failure in script")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{fmt::Display, io::Write as _};
 use redis::Cmd;
 
 use super::{keys::Keys, scripts::Script};
-use crate::{id::TaskId, lease::Token};
+use crate::{id::TaskId, lease::Token, platform};
 
 /// One call of a script, ready to be sent, alone or with others in one write.
 #[derive(Clone)]
@@ -75,9 +75,14 @@ impl ScriptCall {
     }
 
     /// Returns the common prefix of the call's keys.
-    pub(super) fn key_base(&self) -> String {
+    fn key_base(&self) -> String {
         let first = self.keys.iter().next().map(String::from_utf8_lossy).unwrap_or_default();
         first.split_inclusive("}:").next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns a key of this call alone, for the probes of permissions.
+    pub(super) fn probe_key(&self) -> String {
+        format!("{}probe:{}", self.key_base(), platform::new_uuid().simple())
     }
 
     /// Reserves room for this many more arguments with this many bytes in total.

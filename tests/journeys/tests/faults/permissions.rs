@@ -82,6 +82,45 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
     worker.stop().await;
 }
 
+/// Redis refuses each command by itself, so a script would stop between two writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_its_user_may_not_finish_changes_nothing_and_works_with_the_permission() {
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let all = rules(&namespace);
+    set_user(&mut admin, &all).await;
+    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let counts = async || client.inspector().counts("default").await.unwrap();
+    let call = || Double { number: 21 }.call();
+    for missing in ["+rpush", "+zadd", "+zrem", "+hset", "+hdel"] {
+        let cancelled = client.submit(call()).await.unwrap();
+        cancelled.cancel().await.unwrap();
+        let before = counts().await;
+        let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
+        set_user(&mut admin, &others).await;
+        // The next connection may as well lead to another server, with other users.
+        admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+        let is_back = async || client.inspector().counts("default").await.is_ok();
+        eventually("the client has another connection", SOON, is_back).await;
+        let problems = [
+            client.submit(call()).await.err(),
+            client.submit(call().due(Due::In(SOON))).await.err(),
+            client.requeue(cancelled.id()).await.err(),
+        ];
+        for problem in problems {
+            let named = problem.expect(missing).to_string();
+            assert!(named.contains(&format!("add to its ACL: {missing}")), "{missing}: {named}");
+        }
+        assert_eq!(counts().await, before, "without {missing}");
+        set_user(&mut admin, &all).await;
+        client.requeue(cancelled.id()).await.unwrap();
+        client.submit(call()).await.unwrap();
+        assert_eq!(counts().await.ready, before.ready + 2, "with {missing} again");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
     let redis = RedisServer::builder().tcp().start();
