@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     attempts::Stop,
+    declared_history,
     lease_state::BEATS_PER_LEASE,
     outcome_log,
     reconcile::{Before, befores, reconcile},
@@ -217,13 +218,19 @@ impl Heartbeat {
         queue.hint();
         // Redis may have lost the schedules, too.
         queue.tick_heard(Some(Duration::ZERO));
-        // The queue may have been removed because it was unused.
-        if let Err(problem) = self.broker.announce(&queue.name).await {
+        self.tell_again(queue).await;
+        Ok(())
+    }
+
+    /// Tells Redis what it may have lost of a queue: that it is there, and which history it keeps.
+    async fn tell_again(&self, queue: &Served) {
+        let announced = self.broker.announce(&queue.name).await;
+        let kept = declared_history::keep(&self.broker, &self.shared.registry, &queue.name).await;
+        if let Err(problem) = announced.and(kept) {
             let (log, name) = (&self.shared.log, queue.name.clone());
-            let text = "could not announce the queue";
+            let text = "could not announce the queue, or set the history that it keeps";
             log_event!(log, DEBUG, queue = %name, error = %problem, "{text}");
         }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
-    Fire, Plan,
+    Fire, Plan, WorkerId,
     broker::{Agenda, Broker, BrokerError, DueSchedule, Look, Refusal, Step, StepKind, Ticked},
     interval, log_event, settle_schedule,
 };
@@ -48,14 +48,15 @@ pub(crate) struct Scheduler {
 }
 
 /// What the worker knows of the schedules of a queue.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Watch {
     /// When the next schedule is due.
     due_at: Option<Instant>,
     /// When the worker looks.
     look_at: Option<Instant>,
-    /// Whether the schedules of the code were stored since the worker started.
-    is_stored: bool,
+    /// Under which id the worker has stored the schedules of the code last. With a new id, Redis
+    /// may have lost them, and another release may have stored its own first.
+    stored_by: Option<WorkerId>,
 }
 
 /// What one look has found.
@@ -73,7 +74,7 @@ impl Scheduler {
         let watch = |place| Watch {
             due_at: None,
             look_at: (!code.names(place).is_empty()).then(Instant::now),
-            is_stored: code.names(place).is_empty(),
+            stored_by: None,
         };
         let watches = (0..shared.queues.iter().count()).map(watch).collect();
         Self { shared, broker, code, watches }
@@ -83,11 +84,13 @@ impl Scheduler {
     async fn serve(&mut self, place: usize) -> Result<Looked, BrokerError> {
         let shared = self.shared.clone();
         let queue = &shared.queues[place];
-        if !self.watches[place].is_stored {
+        let (worker, own) = (queue.worker(), self.code.names(place).to_vec());
+        let stored_by = &self.watches[place].stored_by;
+        if !own.is_empty() && stored_by.as_ref() != Some(&worker) {
             // A deploy may have changed them.
-            let own = self.code.names(place).to_vec();
-            self.code.store(&shared, &self.broker, (place, &own, IsStart::Yes)).await?;
-            self.watches[place].is_stored = true;
+            let is_start = if stored_by.is_none() { IsStart::Yes } else { IsStart::No };
+            self.code.store(&shared, &self.broker, (place, &own, is_start)).await?;
+            self.watches[place].stored_by = Some(worker);
         }
         for _ in 0..LOOKS_MAX {
             let (of_code, unread) = self.code.look(place);
@@ -242,7 +245,7 @@ impl Scheduler {
         let of_code = (!self.code.names(place).is_empty())
             .then(|| now + interval(AVERAGE, queue.workers(), fastrand::f64()));
         let look_at = look_at.into_iter().chain(of_code).min();
-        Watch { due_at, look_at, is_stored: true }
+        Watch { due_at, look_at, stored_by: self.watches[place].stored_by.clone() }
     }
 
     fn rest(&self) -> Duration {
@@ -292,7 +295,8 @@ impl Role for Scheduler {
                     let is_brief = problem.is_transient() || matches!(problem, BrokerError::Full);
                     let wait = if is_brief { AFTER_ERROR } else { AFTER_REFUSAL };
                     let again_at = Some(Instant::now() + wait);
-                    Watch { due_at: again_at, look_at: again_at, ..self.watches[place] }
+                    let stored_by = self.watches[place].stored_by.take();
+                    Watch { due_at: again_at, look_at: again_at, stored_by }
                 }
             };
         }

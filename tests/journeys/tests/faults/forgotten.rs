@@ -1,10 +1,14 @@
-//! What operators see of workers after Redis has lost what the workers had said.
+//! What operators see of workers after Redis has lost what the workers had said, and what workers
+//! store again.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::common::{Bench, Double, Raw, Running};
-use optimus_core::{ProcessDetails, Task};
+use optimus_core::{
+    BoxError, Context, HistoryOptions, ProcessDetails, Schedule, Task, TaskOptions, store_schedule,
+};
 use optimus_testkit::{RedisServer, eventually};
+use serde::{Deserialize, Serialize};
 
 /// By itself, an idle process attends each 3 min.
 const SOON: Duration = Duration::from_secs(30);
@@ -93,4 +97,54 @@ async fn all_queues_know_a_worker_under_one_new_id_after_redis_has_lost_all_data
     let new: BTreeSet<String> = site.ids().await.into_iter().collect();
     assert!(new.len() == 1 && new.is_disjoint(&old), "{old:?}, {new:?}");
     site.worker.stop().await;
+}
+
+/// A task of whose queue the code says which schedule and which history it has.
+#[derive(Serialize, Deserialize)]
+struct Declared {}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The schedule of a release.
+fn of_release(release: &str) -> Schedule {
+    Schedule::cron("nightly", "0 3 * * *").release(release).call(Declared {}.call())
+}
+
+impl Task for Declared {
+    const NAME: &'static str = "declared";
+    type Output = ();
+
+    fn options() -> TaskOptions {
+        TaskOptions::new().history(30 * DAY)
+    }
+
+    fn schedule() -> Option<Schedule> {
+        Some(of_release("2.0.0"))
+    }
+
+    async fn run(self, _: Context) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_code_declares_returns_after_redis_has_lost_all_data() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let worker = bench.start(bench.worker().task_type::<Declared>());
+    let is_declared = async || {
+        let (client, inspector) = (&bench.client, bench.client.inspector());
+        let schedule = client.schedules().get("nightly").await.ok().flatten();
+        let history = inspector.history_details("default").await.ok();
+        schedule.and_then(|stored| stored.release).as_deref() == Some("2.0.0")
+            && history.and_then(|kept| kept.options).as_ref().map(HistoryOptions::kept_days)
+                == Some(30)
+    };
+    eventually("it is stored", SOON, is_declared).await;
+    bench.raw().await.run("FLUSHALL").await;
+    // A worker of an earlier release may be the first one that notices it.
+    let earlier = of_release("1.0.0").check().unwrap();
+    store_schedule(bench.client.broker(), &earlier).await.unwrap();
+    eventually("the later release decides again", SOON, is_declared).await;
+    worker.stop().await;
 }
