@@ -17,7 +17,7 @@ use optimus_core::{
 use tracing::level_filters::LevelFilter;
 
 use crate::{
-    attempts::{Attempt, Line},
+    attempts::{Attempt, Ended, Line},
     layer_ended,
     outcome_log::{self, End, Outcome},
     report_batch::ReportBatch,
@@ -90,16 +90,14 @@ impl Answered {
         let Some(ended) = attempt.ended() else { return };
         layer_ended::answered(&attempt, answer);
         let Some(replaced) = answer.instead() else {
-            shared.tally.count(&ended.outcome);
-            shared.task_tallies.count(shared, &attempt, &ended.outcome, ended.run);
+            count(shared, &attempt, ended, &ended.outcome);
             let is_logged = !matches!(ended.line, Line::OfAnother);
             if is_logged && ended.outcome.level() <= LevelFilter::current() {
                 self.0.push(Event { attempt, instead: None });
             }
             return;
         };
-        shared.tally.count(&replaced);
-        shared.task_tallies.count(shared, &attempt, &replaced, ended.run);
+        count(shared, &attempt, ended, &replaced);
         let is_logged = replaced.level() <= LevelFilter::current();
         let last = self.0.last_mut();
         if is_logged && !last.is_some_and(|last| last.takes_in(&attempt, &replaced)) {
@@ -128,6 +126,18 @@ impl Answered {
             }
         });
     }
+}
+
+/// Counts an attempt with the outcome that counts.
+fn count(shared: &Shared, attempt: &Attempt, ended: &Ended, outcome: &Outcome) {
+    // A worker that has taken the task back has counted the loss.
+    let is_refused = matches!(outcome, Outcome::Stale | Outcome::Unanswered);
+    if ended.outcome.is_loss() && !is_refused {
+        shared.tally.count_lost(outcome);
+    } else {
+        shared.tally.count(outcome);
+    }
+    shared.task_tallies.count(shared, attempt, outcome, ended);
 }
 
 /// The bytes of the texts that an attempt and its outcome keep until they are logged.

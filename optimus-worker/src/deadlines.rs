@@ -9,6 +9,7 @@ use crate::{
     attempts::{Attempt, Stop},
     decide_outcome::{self, Decision},
     executor, outcome_log,
+    process_stops::THAWED_GRACE,
     role::Role,
     shared::Shared,
 };
@@ -17,9 +18,6 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// A check that is late by this much shows that the whole process was stopped, or had no CPU: the
 /// role does nothing between its checks, and handlers can't block its thread.
 const FROZEN_FOR: Duration = Duration::from_millis(125);
-/// The time after a stop of the process in which handlers may end by themselves. Their runtime
-/// could not end them while the process was stopped.
-const THAWED_GRACE: Duration = Duration::from_secs(1);
 /// How often all attempts are checked while no deadline has passed and every lease is certain. In
 /// this case, only handlers that were asked to stop can be overdue.
 const CHECK_ALL_EVERY: Duration = Duration::from_secs(1);
@@ -105,7 +103,7 @@ impl Deadlines {
         (doubtful, why): (&HashMap<&QueueName, WorkerId>, Stop),
     ) {
         let lease = &attempt.lease;
-        if self.shared.stops.cover(attempt.limit(), now) {
+        if self.shared.stops.cover(attempt.started_at, attempt.limit(), now) {
             attempt.spare(now);
         } else if self.thaw.is_over(now, attempt.limit(), TIMEOUT_GRACE) {
             if attempt.ctx.is_blocking() {

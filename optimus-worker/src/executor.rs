@@ -217,7 +217,7 @@ async fn must_end(shared: &Shared, attempt: &Attempt, slot: &Slot) -> HandlerEnd
         biased;
         () = tokio::time::sleep_until(attempt.ctx.deadline().into()) => {
             let (deadline, now) = (attempt.ctx.deadline(), Instant::now());
-            if shared.stops.cover(deadline, now) {
+            if shared.stops.cover(attempt.started_at, deadline, now) {
                 attempt.spare(now);
             }
             if attempt.limit() > deadline {

@@ -47,8 +47,10 @@ async fn a_handler_whose_time_passed_while_the_process_was_stopped_is_interrupte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_whose_time_passes_soon_after_a_stop_of_the_process_has_timed_out() {
+async fn a_handler_whose_time_passes_soon_after_a_stop_of_the_process_is_interrupted() {
     let half_a_lease = idle_worker("time-thawed-lease").await.1.config.lease / 2;
-    let ended = passed("time-thawed", half_a_lease, Duration::from_millis(100)).await;
-    assert_eq!(ended, (false, Some(Stop::TimedOut)));
+    let soon = passed("time-thawed", half_a_lease, Duration::from_millis(100)).await;
+    assert_eq!(soon, (true, Some(Stop::Frozen)), "it had no time to end");
+    let later = passed("time-thawed-long-ago", half_a_lease, Duration::from_millis(1_100)).await;
+    assert_eq!(later, (false, Some(Stop::TimedOut)));
 }

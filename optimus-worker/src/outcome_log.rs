@@ -25,10 +25,10 @@ use crate::{
 pub(crate) enum Outcome {
     /// The attempt succeeded. The success is logged at this level.
     Success(Level),
-    /// Another attempt follows. `asked` shows that the handler asked for this attempt and its wait.
+    /// Another attempt follows.
     Retry {
         next_in: Duration,
-        asked: bool,
+        why: Why,
         error: Cause,
     },
     Dead(Cause),
@@ -43,6 +43,16 @@ pub(crate) enum Outcome {
     Stale,
     /// Redis did not answer the report before the worker ended.
     Unanswered,
+}
+
+/// Why another attempt follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    Failed,
+    /// The handler asked for another attempt and its wait.
+    Asked,
+    /// The worker was lost, or its process was stopped for so long that it may have been.
+    Lost,
 }
 
 /// The cause of the outcome. `None` if the event is not logged.
@@ -110,9 +120,12 @@ impl Outcome {
     /// Returns the outcome of a failure. `decision` is the decision of this worker that led to it.
     pub(crate) fn failed(failure: &Failure, decision: Option<&Decision>) -> Self {
         let asked = decision.is_some_and(|decision| decision.asked);
+        let why = if asked { Why::Asked } else { Why::Failed };
         let outcome = match failure.outcome {
-            FailureOutcome::Retry(next_in) => Self::Retry { next_in, asked, error: None },
-            FailureOutcome::Lost => Self::Retry { next_in: Duration::ZERO, asked, error: None },
+            FailureOutcome::Retry(next_in) => Self::Retry { next_in, why, error: None },
+            FailureOutcome::Lost => {
+                Self::Retry { next_in: Duration::ZERO, why: Why::Lost, error: None }
+            }
             FailureOutcome::Dead | FailureOutcome::Expired => Self::Dead(None),
             FailureOutcome::Cancelled => Self::Cancelled(None),
         };
@@ -121,7 +134,7 @@ impl Outcome {
         }
         let error = cause(&failure.error);
         match outcome {
-            Self::Retry { next_in, asked, .. } => Self::Retry { next_in, asked, error },
+            Self::Retry { next_in, why, .. } => Self::Retry { next_in, why, error },
             Self::Dead(_) => Self::Dead(error),
             _ => Self::Cancelled(error),
         }
@@ -144,13 +157,20 @@ impl Outcome {
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Dead(_) => Level::ERROR,
-            Self::Retry { asked: false, .. } | Self::Stale | Self::Unanswered => Level::WARN,
-            Self::Retry { asked: true, .. }
+            Self::Retry { why: Why::Failed | Why::Lost, .. } | Self::Stale | Self::Unanswered => {
+                Level::WARN
+            }
+            Self::Retry { why: Why::Asked, .. }
             | Self::Cancelled(_)
             | Self::Snoozed { .. }
             | Self::GivenBack => Level::INFO,
             Self::Success(level) => *level,
         }
+    }
+
+    /// Returns whether the attempt is reported as lost.
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self, Self::Retry { why: Why::Lost, .. })
     }
 
     /// Logs the event. This calls the subscriber, which is user code.
@@ -180,14 +200,14 @@ impl Outcome {
         match self {
             Self::Success(Level::INFO) => log!(INFO, "success", "succeeded"),
             Self::Success(_) => log!(DEBUG, "success", "succeeded"),
-            Self::Retry { asked: false, .. } if self.reason() == Some(Reason::Lost) => {
+            Self::Retry { why: Why::Lost, .. } => {
                 let text = "the worker was lost; the task will be retried";
                 log!(WARN, "retry", "{text}", reason, next_in_ms, error);
             }
-            Self::Retry { asked: false, .. } => {
+            Self::Retry { why: Why::Failed, .. } => {
                 log!(WARN, "retry", "failed; will be retried", reason, next_in_ms, error);
             }
-            Self::Retry { asked: true, .. } => {
+            Self::Retry { why: Why::Asked, .. } => {
                 let text = "will be retried after the wait that the handler asked for";
                 log!(INFO, "retry", "{text}", next_in_ms, error);
             }
@@ -258,7 +278,7 @@ pub(crate) fn log_lost(shared: &Shared, lost: Lost, calls: Option<Calls>) {
     let outcome = match state {
         TaskState::Dead => Outcome::Dead(error),
         TaskState::Cancelled => Outcome::Cancelled(error),
-        _ => Outcome::Retry { next_in: Duration::ZERO, asked: false, error },
+        _ => Outcome::Retry { next_in: Duration::ZERO, why: Why::Lost, error },
     };
     for _ in 0..calls.as_ref().map_or(1, |calls| calls.count) {
         shared.tally.count_lost(&outcome);

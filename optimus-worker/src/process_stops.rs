@@ -7,6 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
+/// The time after a stop of the process in which handlers may end by themselves. Their runtime
+/// could not end them while the process was stopped.
+pub(crate) const THAWED_GRACE: Duration = Duration::from_secs(1);
+
 /// What the checks of [`Deadlines`](crate::deadlines::Deadlines) show. That role does nothing
 /// between its checks, and handlers can't block its thread, so a late check shows a stop.
 #[derive(Debug)]
@@ -47,15 +51,16 @@ impl ProcessStops {
         self.checks().next = Some((now, due));
     }
 
-    /// Returns whether this time passed during the last long stop. The first check after the stop
-    /// may be still to come.
-    pub(crate) fn cover(&self, time: std::time::Instant, now: Instant) -> bool {
+    /// Returns whether the last long stop has kept an attempt that started then from ending before
+    /// its limit: the limit passed during the stop, or so soon after it that the handler had no
+    /// time to go on. The first check after the stop may be still to come.
+    pub(crate) fn cover(&self, started: Instant, limit: std::time::Instant, now: Instant) -> bool {
         let checks = self.checks();
         let stops = [checks.stop, checks.open_stop(now, self.long)];
-        stops
-            .iter()
-            .flatten()
-            .any(|(from, until)| (from.into_std()..=until.into_std()).contains(&time))
+        stops.iter().flatten().any(|(from, until)| {
+            let was_stopped = started <= *until;
+            was_stopped && (from.into_std()..=(*until + THAWED_GRACE).into_std()).contains(&limit)
+        })
     }
 }
 
@@ -77,7 +82,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stop_of_half_a_lease_covers_its_time_before_and_after_the_check_that_follows() {
         let (stops, now) = (ProcessStops::of_lease(LEASE), Instant::now());
-        let cover = |at: Instant, now: Instant| stops.cover(at.into_std(), now);
+        let cover = |at: Instant, until| stops.cover(now, at.into_std(), until);
         assert!(!cover(now + LEASE, now + LEASE), "nothing is checked yet");
         stops.check_next(now, now + SECOND);
         let thawed = now + SECOND + LEASE / 2;
@@ -88,7 +93,10 @@ mod tests {
         let later = thawed + LEASE / 4;
         assert!(cover(now + SECOND, later) && cover(thawed, later));
         assert!(!cover(now - SECOND, later), "it passed before the stop");
-        assert!(!cover(thawed + SECOND / 2, later), "the process ran at that time");
+        assert!(cover(thawed + SECOND / 2, later), "the handler had half a second to go on");
+        assert!(!cover(thawed + 2 * SECOND, later), "the process ran at that time");
+        let after = stops.cover(thawed + SECOND / 4, (thawed + SECOND / 2).into_std(), later);
+        assert!(!after, "an attempt that started after the stop has had its time");
     }
 
     #[tokio::test(start_paused = true)]
@@ -96,6 +104,6 @@ mod tests {
         let (stops, now) = (ProcessStops::of_lease(LEASE), Instant::now());
         stops.check_next(now, now);
         assert!(!stops.check(now + LEASE / 4));
-        assert!(!stops.cover((now + SECOND).into_std(), now + LEASE / 4));
+        assert!(!stops.cover(now, (now + SECOND).into_std(), now + LEASE / 4));
     }
 }

@@ -126,6 +126,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::outcome_log::Why;
 
     #[test]
     fn each_count_is_returned_once() {
@@ -145,7 +146,8 @@ mod tests {
     #[test]
     fn an_attempt_of_a_lost_worker_counts_as_lost_and_with_its_outcome() {
         let tally = Tally::default();
-        let retry = Outcome::Retry { next_in: Duration::ZERO, asked: false, error: None };
+        let why = Why::Failed;
+        let retry = Outcome::Retry { next_in: Duration::ZERO, why, error: None };
         tally.count(&retry);
         tally.count_lost(&retry);
         tally.count(&Outcome::Unanswered);

@@ -4,12 +4,15 @@
 use std::{
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use optimus_core::{OTHER_TASKS, TaskId, TaskStats};
 
-use crate::{attempts::Attempt, outcome_log::Outcome, shared::Shared};
+use crate::{
+    attempts::{Attempt, Ended},
+    outcome_log::Outcome,
+    shared::Shared,
+};
 
 /// The most tasks of a queue that are counted by their names. The others count together.
 const TASKS_MAX: usize = 64;
@@ -40,17 +43,22 @@ impl TaskTallies {
         self.0[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an attempt of this worker that has ended.
+    /// Counts an attempt of this worker that has ended. How long a lost one ran does not count: its
+    /// process was stopped.
     pub(crate) fn count(
         &self,
         shared: &Shared,
         attempt: &Attempt,
         outcome: &Outcome,
-        run: Duration,
+        ended: &Ended,
     ) {
         let Some(place) = shared.queues.place(attempt.lease.id.queue()) else { return };
         self.add(place, attempt.facts.task, outcome, |stats| {
-            stats.record(Some(run), attempt.facts.wait);
+            if ended.outcome.is_loss() {
+                stats.losses += 1;
+            } else {
+                stats.record(Some(ended.run), attempt.facts.wait);
+            }
         });
     }
 
@@ -134,6 +142,8 @@ fn stats_of<'a>(counted: &'a mut Vec<Counted>, task: &'static str) -> &'a mut Ta
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use tracing::Level;
 
