@@ -4,10 +4,13 @@
 -- A new carrier gets a larger fence. What an earlier one stores later is refused. The state changes
 -- only if it is still the one that the carrier knows, because somebody may have cancelled the
 -- operation; what was done is stored nevertheless. The counted tasks leave as they are reached. All
--- leave when the operation is over, and of one that is not confirmed once that is too late.
+-- leave when the carrier of an operation that is over gives the lease back, and of one that is not
+-- confirmed once that is too late. Before that, a carrier of a requeue that was cancelled or has
+-- failed lets the tasks that are back ask. If it is killed, the next one does.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 id · 3 fence, '' to take the lease · 4 lease ms, '0' to give it back ·
+-- ARGV   1 now override · 2 id · 3 fence, '' to take the lease · 4 lease ms, '0' to give it back:
+--        of an operation that rests in the state that the carrier names, for the last time ·
 --        5 state that the carrier knows · 6 its next state, or the same · 7 how many tasks match,
 --        '' for no change · 8 how far it has come, as JSON, '' for no change · 9 number of the
 --        counted tasks that it has reached, '' for none · counted tasks, each a number and some
@@ -48,6 +51,8 @@ elseif tonumber(fence) ~= last or not free_at then
   return { 'STALE' }
 end
 state = state == from and to or state
+-- A carrier that leaves may not know that somebody has cancelled the operation.
+local is_last = lease_ms == 0 and RESTS[state] and state == to
 redis.call('HLEN', counted)
 
 -- Writes.
@@ -64,12 +69,12 @@ if state == 'counting' or state == 'counted' then
     redis.call('HSET', counted, unpack(found))
   end
   redis.call('PEXPIRE', counted, COUNTED_KEPT_MS)
-elseif state ~= 'running' then
+elseif is_last then
   redis.call('UNLINK', counted)
 elseif reached ~= '' then
   redis.call('HDEL', counted, reached)
 end
-if lease_ms == 0 and RESTS[state] then
+if is_last then
   redis.call('ZREM', carried, id)
 else
   redis.call('ZADD', carried, whole(now + lease_ms), id)

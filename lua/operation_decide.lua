@@ -1,6 +1,7 @@
 -- operation_decide: an operator confirms an operation whose tasks are counted, or cancels one
 --
--- The carrier of a cancelled operation stores what was done last, and stops.
+-- The carrier of a cancelled operation stores what was done last, lets tasks that are requeued ask
+-- for what they wait for, and stops. So one that was confirmed is carried on until then.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id · 3 `confirm` or `cancel` · 4 how many tasks match, for a confirm ·

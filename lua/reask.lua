@@ -7,9 +7,9 @@
 -- wait, so that no tie stays behind whose end was lost. `asked` has the references for which
 -- others have asked, by the ms when that was.
 --
--- A task that an operation has requeued asks once the operation has reached all its tasks: its
--- carrier names it. It asks then for prerequisites in this queue, too, because a task that it waits
--- for may not be back.
+-- A task that an operation has requeued asks once the operation has reached all its tasks, is
+-- cancelled, or fails: its carrier names it. It asks then for prerequisites in this queue, too,
+-- because a task that it waits for may not be back.
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · ids of tasks that ask now, at most 64; without any, those whose time has

@@ -2,8 +2,9 @@
 
 -- An unmet prerequisite elsewhere is asked for again after this time, and then less and less often.
 local FIRST_ASK_MS = 60000
--- A task of an operation asks once the operation has reached all its tasks. Until then it is tied,
--- so that it learns of a success. If nobody carries the operation on, it asks after this time.
+-- A task of an operation asks once the operation has reached all its tasks, is cancelled, or fails.
+-- Until then it is tied, so that it learns of a success. If nobody carries the operation on, it
+-- asks after this time.
 local LATER_ASK_MS = 3600000
 
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for

@@ -193,7 +193,8 @@ async fn carry(
             }
         };
         let Operation { matched, rate_s, state, .. } = &operation;
-        if is_interrupted || !matches!(state, OperationState::Counting | OperationState::Running) {
+        let is_under_way = matches!(state, OperationState::Counting | OperationState::Running);
+        if is_interrupted || !is_under_way && !carrier.is_held() {
             carrier.leave().await;
             let is_over = state.is_over();
             return Ok((operation, is_over));

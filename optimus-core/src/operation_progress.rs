@@ -174,6 +174,13 @@ impl Progress {
         }
     }
 
+    /// Returns the number of the last chunk that may have tasks which are changed already: those
+    /// that wait for others are requeued first, and the next chunk may be changed in part.
+    pub(crate) fn last_begun(&self) -> u64 {
+        let next = self.waits_chunk.max(self.chunk) + 1;
+        self.begun_ms.map_or(0, |_| next.min(self.chunks))
+    }
+
     /// Notes that so many more tasks are reached. What was neither changed nor refused is gone.
     pub(crate) fn reach(&mut self, tasks: u64) {
         self.within += tasks;

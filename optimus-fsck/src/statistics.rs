@@ -45,9 +45,9 @@ fn check_operations(view: &View<'_>, wrong: &mut Wrong) {
         let is_carried = carried.contains_key(id);
         let is_right = match state {
             "counting" | "running" => is_carried,
-            // Its carrier has not stopped yet.
-            "cancelled" => true,
-            "counted" | "done" | "failed" => !is_carried,
+            // Its carrier has not stopped yet: tasks that are back may have to ask.
+            "cancelled" | "failed" => true,
+            "counted" | "done" => !is_carried,
             _ => false,
         };
         if !is_right {

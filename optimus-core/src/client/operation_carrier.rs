@@ -10,7 +10,7 @@ use crate::{
     Error,
     broker::{Broker, BrokerError, Held, Refusal, Saved},
     id::QueueName,
-    operation::{Operation, OperationState},
+    operation::{Operation, OperationAct, OperationState},
     operation_counted::Chunk,
     operation_error::OperationError,
     operation_progress::{About, FORM, Progress, read_progress},
@@ -19,6 +19,9 @@ use crate::{
 
 /// How long a carrier may be silent before another one goes on.
 const LEASE: Duration = Duration::from_secs(10);
+/// The lease of a carrier that leaves an operation which is over, and whose tasks have not all
+/// asked. If it gave the lease back, nobody would go on.
+const LEFT: Duration = Duration::from_millis(1);
 /// How soon a caller looks again while another process carries the operation on.
 const LOOK_AFTER: Duration = Duration::from_millis(250);
 
@@ -67,6 +70,14 @@ pub(super) struct Hold {
     /// Whether the next chunk is reached, and this is not stored yet.
     pub(super) has_reached: Option<u64>,
     pub(super) renewed: Instant,
+}
+
+impl Hold {
+    /// Returns whether tasks that are requeued may still have to ask for what they wait for.
+    fn owes_asks(&self) -> bool {
+        let is_requeue = self.about.act == OperationAct::Requeue;
+        is_requeue && self.progress.asked_chunk < self.progress.last_begun()
+    }
 }
 
 /// What follows a step.
@@ -145,8 +156,10 @@ impl Carrier {
     /// Gives the lease back, so that another process can go on at once.
     pub async fn leave(mut self) {
         if let Some(mut hold) = self.held.take() {
+            let is_over = OperationState::read(&hold.saved.state).is_over();
+            let lease = if is_over && hold.owes_asks() { LEFT } else { Duration::ZERO };
             // If this fails, the lease ends by itself.
-            drop(self.save(&mut hold, None, Duration::ZERO).await);
+            drop(self.save(&mut hold, None, lease).await);
         }
     }
 
@@ -169,10 +182,7 @@ impl Carrier {
             }
             OperationState::Counting => self.changes().count(&mut hold).await,
             OperationState::Running => self.changes().change(&mut hold).await,
-            _ => {
-                self.save(&mut hold, None, Duration::ZERO).await?;
-                return Err(Stop::Elsewhere);
-            }
+            _ => return self.end(hold).await,
         };
         let next = match (state, done) {
             (_, Ok(After::More)) => None,
@@ -184,15 +194,42 @@ impl Carrier {
             }
             (_, Err(problem)) => return Err(problem.into()),
         };
-        let lease = if next.is_some() { Duration::ZERO } else { self.lease };
+        let owes_asks = next == Some(OperationState::Failed) && hold.owes_asks();
+        let is_last = next.is_some() && !owes_asks;
+        let lease = if is_last { Duration::ZERO } else { self.lease };
         self.save(&mut hold, next, lease).await?;
         if next.is_none() && state == OperationState::Running {
             // What was changed is counted first.
             self.pace.rest(begun).await;
         }
-        let is_over = next.is_some() && hold.saved.state != OperationState::Cancelled.as_str();
+        let is_over = is_last && hold.saved.state != OperationState::Cancelled.as_str();
         self.held = (!is_over).then_some(hold);
         Ok(())
+    }
+
+    /// Ends an operation that was cancelled or has failed: those of its tasks that are back ask for
+    /// what they wait for. Otherwise they would do so after an hour.
+    async fn end(&mut self, mut hold: Hold) -> Result<(), Stop> {
+        let begun = Instant::now();
+        let asked =
+            if hold.owes_asks() { self.changes().ask(&mut hold).await } else { Ok(After::Over) };
+        let after = match asked {
+            // A repeat does not help.
+            Err(BrokerError::Rejected(_) | BrokerError::UnexpectedReply(_)) => After::Over,
+            after => after?,
+        };
+        match after {
+            After::More => {
+                self.save(&mut hold, None, self.lease).await?;
+                self.pace.rest(begun).await;
+                self.held = Some(hold);
+                Ok(())
+            }
+            After::Over => {
+                self.save(&mut hold, None, Duration::ZERO).await?;
+                Err(Stop::Elsewhere)
+            }
+        }
     }
 
     fn changes(&self) -> super::operation_changes::Changes<'_> {
@@ -270,6 +307,10 @@ impl Carrier {
         let begun = Instant::now();
         hold.saved = self.broker.operation_carry(&self.slot, &self.id, stored).await?;
         hold.has_reached = None;
+        if hold.saved.state != from {
+            // Some of its tasks may have been left out, because they were changed.
+            hold.chunk = None;
+        }
         self.pace.note(begun.elapsed());
         hold.stored_queue = hold.progress.place.as_ref().map(|place| place.queue.clone());
         hold.renewed = begun;

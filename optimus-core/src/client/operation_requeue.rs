@@ -81,8 +81,9 @@ impl Changes<'_> {
         Ok(After::More)
     }
 
-    /// Lets some of the tasks that were requeued ask for what they wait for. Before that, a task
-    /// that they wait for could still be one that has ended, and comes back later.
+    /// Lets some of the tasks that were requeued ask for what they wait for. Before the operation
+    /// has reached all tasks, is cancelled, or fails, a task that they wait for could still be one
+    /// that has ended, and comes back later. A task that asks twice does no harm.
     pub(super) async fn ask(&self, hold: &mut Hold) -> Result<After, BrokerError> {
         if hold.about.act != OperationAct::Requeue {
             return Ok(After::Over);
@@ -90,7 +91,7 @@ impl Changes<'_> {
         let mut idle: Option<QueueName> = None;
         for _ in 0..PASSED_MAX {
             let number = hold.progress.asked_chunk + 1;
-            if number > hold.progress.chunks {
+            if number > hold.progress.last_begun() {
                 return Ok(After::Over);
             }
             // An earlier release, which lets them ask at once, removes those that it has reached.

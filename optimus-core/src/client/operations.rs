@@ -19,6 +19,8 @@ use crate::{
 const KEPT: usize = 100;
 /// How long `count` counts before it leaves the rest to others.
 const COUNT_WITHIN: Duration = Duration::from_secs(2);
+/// How long `cancel` lets tasks ask before it leaves the rest to others.
+const END_WITHIN: Duration = Duration::from_secs(2);
 /// The longest text of a person, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
 
@@ -146,7 +148,9 @@ impl Operations {
     }
 
     /// Cancels an operation that is not over. Its carrier stops after at most 32 more tasks. What
-    /// was changed stays changed. To repeat a call does no harm.
+    /// was changed stays changed. Tasks that it has requeued, and that wait for others, ask then
+    /// whether these have ended. The carrier lets them ask, or this call if there is none; after
+    /// 2 s it leaves the rest to a worker. To repeat a call does no harm.
     ///
     /// # Errors
     /// [`OperationError::WrongState`] if it is done or has failed; [`OperationError::Unknown`];
@@ -155,6 +159,10 @@ impl Operations {
         let cancelled =
             self.broker.operation_cancel(&Broker::operations_slot(), checked(id)?).await;
         cancelled.map_err(|problem| OperationError::of(id, "cancelled", problem))?;
+        let (mut carrier, begun) = (self.carrier(id), Instant::now());
+        // It is cancelled, whatever keeps this process from ending it.
+        while carrier.step().await.is_ok() && carrier.is_held() && begun.elapsed() < END_WITHIN {}
+        carrier.leave().await;
         self.seen(id).await
     }
 
@@ -191,8 +199,10 @@ impl Operations {
         let mut carrier = self.carrier(checked(id)?);
         loop {
             let operation = carrier.step().await?;
-            if !matches!(operation.state, OperationState::Counting | OperationState::Running) {
-                carrier.leave().await;
+            let is_under_way =
+                matches!(operation.state, OperationState::Counting | OperationState::Running);
+            // What was cancelled or has failed may have requeued tasks, which ask first.
+            if !is_under_way && !carrier.is_held() {
                 return Ok(operation);
             }
         }

@@ -23,3 +23,4 @@ mod groups_nested;
 mod lanes;
 mod limits;
 mod undone;
+mod undone_in_part;

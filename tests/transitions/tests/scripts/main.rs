@@ -85,6 +85,7 @@ mod list;
 mod migrating;
 mod needs;
 mod operation_carry;
+mod operation_over;
 mod pause;
 mod payload_bytes;
 mod purge;

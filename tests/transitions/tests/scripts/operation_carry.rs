@@ -15,17 +15,17 @@ use crate::{
     jobs::job,
 };
 
-async fn add(bench: &Bench, at: u64, id: &str, keep: usize) -> Result<u64, BrokerError> {
+pub(crate) async fn add(bench: &Bench, at: u64, id: &str, keep: usize) -> Result<u64, BrokerError> {
     bench.at(at).operation_add(&bench.queue, id, "{}", keep).await
 }
 
-fn held<'a>(fence: u64, lease: u64, from: &'a str, to: &'a str) -> Held<'a> {
+pub(crate) fn held<'a>(fence: u64, lease: u64, from: &'a str, to: &'a str) -> Held<'a> {
     let (lease, matched, progress) = (ms(lease), Some(5), "{\"done\":1}");
     Held { fence, lease, from, to, matched, progress, reached: None, counted: &[] }
 }
 
 /// Lets an operation be counted.
-async fn counted(bench: &Bench, at: u64, id: &str) {
+pub(crate) async fn counted(bench: &Bench, at: u64, id: &str) {
     let (fence, _) = bench.at(at).operation_take(&bench.queue, id, ms(9)).await.unwrap();
     let tasks = [(1, b"some".to_vec()), (2, b"more".to_vec())];
     let held = Held { counted: &tasks, ..held(fence, 0, "counting", "counted") };
