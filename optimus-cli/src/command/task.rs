@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use optimus_core::{OperationAct, PAGE_MAX, PageCursor, QueueName, TaskState};
+use optimus_core::{OperationAct, PAGE_MAX, PageCursor, QueueName, TaskPage, TaskRow, TaskState};
 use serde_json::json;
 
 use super::{
@@ -141,7 +141,8 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
         loop {
             let wanted = (limit - rows.len()).min(PAGE_MAX);
             let step = if filter.is_all() { wanted } else { PAGE_MAX };
-            let page = session.inspector().list(&queue, *state, place.as_ref(), step).await?;
+            let from = (&queue, *state, place.as_ref());
+            let page = page(session, from, (wanted, step), &takes).await?;
             scanned += page.rows.len();
             let matching = page.rows.iter().filter(|row| takes(row));
             rows.extend(matching.map(TaskRecordRow::of));
@@ -152,12 +153,31 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
             }
         }
         if rows.len() >= limit || scanned >= scan_max {
-            return print(session, &rows, now, (place, *state, &states[number + 1..], scanned));
+            let more = (place, *state, &states[number + 1..], scanned);
+            return print(session, &rows, now, more);
         }
     }
     session.known_if_empty(&rows, slice::from_ref(&queue)).await?;
     let last = states.last().copied().unwrap_or(TaskState::Ready);
     print(session, &rows, now, (None, last, &[], scanned))
+}
+
+/// Reads a page of at most `step` tasks, of which `takes` takes at most `wanted`. The page ends
+/// with the last of these, so that the list after it leaves out none.
+async fn page(
+    session: &Session<'_>,
+    (queue, state, after): (&QueueName, TaskState, Option<&PageCursor>),
+    (wanted, mut step): (usize, usize),
+    takes: &impl Fn(&TaskRow) -> bool,
+) -> Result<TaskPage, Failure> {
+    loop {
+        let page = session.inspector().list(queue, state, after, step).await?;
+        let mut matching = page.rows.iter().enumerate().filter(|(_, row)| takes(row));
+        match matching.nth(wanted - 1) {
+            Some((last, _)) if last + 1 < page.rows.len() => step = last + 1,
+            _ => return Ok(page),
+        }
+    }
 }
 
 /// Prints rows, and how to go on.

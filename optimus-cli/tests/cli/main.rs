@@ -14,6 +14,7 @@ mod hostile;
 mod json;
 mod kit;
 mod limits;
+mod lists;
 mod namespaces;
 mod operations;
 mod outputs;

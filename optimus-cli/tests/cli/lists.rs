@@ -1,0 +1,25 @@
+//! Lists with a filter or a limit, and names that nothing has.
+
+use std::collections::BTreeSet;
+
+use crate::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them() {
+    let stage = Stage::new().await;
+    for number in 0..8 {
+        stage.waiting(&format!("task {number}")).await;
+    }
+    let line = ["task", "list", "mail", "--state", "ready", "--task", "send", "--limit", "3"];
+    let (mut seen, mut after) = (BTreeSet::new(), None);
+    for expected in [3, 3, 2] {
+        let place: Vec<&str> = after.iter().flat_map(|after: &String| ["--after", after]).collect();
+        let line = [&line[..], &place].concat();
+        let rows = stage.optimus(&[&line[..], &["--json"]].concat()).ended(0).json();
+        assert_eq!(rows.len(), expected, "{rows:?}");
+        seen.extend(rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()));
+        let hint = stage.optimus(&line).ended(0).err;
+        after = hint.trim().split_once("--after ").map(|(_, after)| after.to_owned());
+    }
+    assert_eq!((seen.len(), after), (8, None), "each task is on one list");
+}
