@@ -40,6 +40,14 @@ pub(crate) struct Filter {
     headers: Vec<(String, Option<String>)>,
 }
 
+/// What a list without a row says.
+pub(crate) struct Nothing {
+    /// Without a filter.
+    pub(crate) of_all: &'static str,
+    /// With a filter: other tasks may be there.
+    pub(crate) of_filter: &'static str,
+}
+
 /// Reads the word of a reason.
 fn cause(word: &str) -> Result<Reason, String> {
     serde_json::from_value(serde_json::Value::from(word)).map_err(|_| {
@@ -56,6 +64,11 @@ impl Filter {
         let Self { task, older, error, cause, fingerprint, headers } = self;
         let texts = task.is_none() && error.is_none() && headers.is_empty();
         texts && older.is_none() && cause.is_none() && fingerprint.is_none()
+    }
+
+    /// Returns what a list of no row says.
+    pub(crate) fn nothing(&self, nothing: &Nothing) -> &'static str {
+        if self.is_all() { nothing.of_all } else { nothing.of_filter }
     }
 
     /// Returns the filter of these queues (all, if there is none) and states.

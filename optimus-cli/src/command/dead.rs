@@ -10,7 +10,7 @@ use crate::{
     failure::{Exit, Failure},
     operation,
     output::text,
-    page::{self, Filter},
+    page::{self, Filter, Nothing},
     session::Session,
 };
 
@@ -101,7 +101,9 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
         rows.truncate(limit);
     }
     session.known_if_empty(&rows, &which.queues).await?;
-    session.out.rows(&rows, now, "No task is dead.")?;
+    let nothing =
+        Nothing { of_all: "No task is dead.", of_filter: "No dead task matches the filter." };
+    session.out.rows(&rows, now, which.filter.nothing(&nothing))?;
     if is_more {
         session
             .out

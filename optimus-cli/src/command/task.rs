@@ -20,7 +20,7 @@ use crate::{
     failure::{Exit, Failure},
     operation,
     output::text,
-    page::Filter,
+    page::{Filter, Nothing},
     session::Session,
     tally::Tally,
 };
@@ -154,13 +154,19 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
         }
         if rows.len() >= limit || scanned >= scan_max {
             let more = (place, *state, &states[number + 1..], scanned);
-            return print(session, &rows, now, more);
+            return print(session, &rows, now, filter.nothing(&NOTHING), more);
         }
     }
     session.known_if_empty(&rows, slice::from_ref(&queue)).await?;
     let last = states.last().copied().unwrap_or(TaskState::Ready);
-    print(session, &rows, now, (None, last, &[], scanned))
+    print(session, &rows, now, filter.nothing(&NOTHING), (None, last, &[], scanned))
 }
+
+/// What a list without a row says.
+const NOTHING: Nothing = Nothing {
+    of_all: "No task is in these states.",
+    of_filter: "No task in these states matches the filter.",
+};
 
 /// Reads a page of at most `step` tasks, of which `takes` takes at most `wanted`. The page ends
 /// with the last of these, so that the list after it leaves out none.
@@ -185,9 +191,10 @@ fn print(
     session: &Session<'_>,
     rows: &[TaskRecordRow],
     now: chrono::DateTime<chrono::Utc>,
+    nothing: &str,
     (next, state, others, scanned): (Option<PageCursor>, TaskState, &[TaskState], usize),
 ) -> Result<Exit, Failure> {
-    session.out.rows(rows, now, "No task is in these states.")?;
+    session.out.rows(rows, now, nothing)?;
     let looked = text::count(scanned as u64, "task");
     if let Some(next) = next {
         session.out.hint(&format!("{looked} looked at; more: --state {state} --after {next}"));

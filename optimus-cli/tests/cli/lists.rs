@@ -23,3 +23,17 @@ async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them(
     }
     assert_eq!((seen.len(), after), (8, None), "each task is on one list");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_nothing_matches_does_not_say_that_nothing_is_there() {
+    let stage = Stage::new().await;
+    stage.fill().await;
+    for filter in [["--error", "zzz"], ["--header", "a=b"], ["--cause", "lost"]] {
+        let none = stage.optimus(&[&["dead", "list"], &filter[..]].concat()).ended(0).out;
+        assert_eq!(none, "No dead task matches the filter.\n");
+    }
+    let none = stage.optimus(&["task", "list", "mail", "--task", "zzz"]).ended(0).out;
+    assert_eq!(none, "No task in these states matches the filter.\n");
+    let none = stage.optimus(&["task", "list", "mail", "--state", "working"]).ended(0).out;
+    assert_eq!(none, "No task is in these states.\n");
+}
