@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::history_row::HistoryRecordRow;
 use crate::{
+    advice::advice,
     failure::{Exit, Failure},
     output::{
         Row,
@@ -181,6 +182,12 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
         }
     }
     session.known_if_empty(&rows, slice::from_ref(&queue)).await?;
+    if !rows.is_empty() && is_unset(session, &queue).await? {
+        session.out.hint(&format!(
+            "this queue keeps no history: these are its last successes; {} keeps one",
+            advice("history keep", [&queue])
+        ));
+    }
     session.out.rows(
         &rows,
         now,
@@ -191,6 +198,12 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
         session.out.hint(&format!("{looked} looked at; more: --after {place}"));
     }
     Ok(Exit::Done)
+}
+
+/// Returns whether a queue has never kept a history.
+async fn is_unset(session: &Session<'_>, queue: &QueueName) -> Result<bool, Failure> {
+    let found = session.inspector().history_details(queue).await?;
+    Ok(found.options.is_none() && found.days.is_empty())
 }
 
 /// A day in the list.

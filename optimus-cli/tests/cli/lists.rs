@@ -37,3 +37,16 @@ async fn a_filter_that_nothing_matches_does_not_say_that_nothing_is_there() {
     let none = stage.optimus(&["task", "list", "mail", "--state", "working"]).ended(0).out;
     assert_eq!(none, "No task is in these states.\n");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_without_a_history_says_so_beside_its_last_successes() {
+    let stage = Stage::new().await;
+    stage.ended(["sent"]).await;
+    let line = ["history", "list", "mail"];
+    let listed = stage.optimus(&line).ended(0);
+    let said = "this queue keeps no history: these are its last successes; \
+                `optimus history keep mail` keeps one\n";
+    assert!(listed.out.contains("success") && listed.err == said, "{listed:?}");
+    stage.optimus(&["history", "keep", "mail"]).ended(0);
+    assert_eq!(stage.optimus(&line).ended(0).err, "");
+}
