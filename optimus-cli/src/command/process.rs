@@ -132,15 +132,13 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
         }
         ProcessCommand::Slots { id, count } => {
             let process = session.client.process(&id.parse()?);
+            let known = processes(session).await?;
+            let most = known.iter().find(|process| process.id.as_str() == id);
+            let most = most.map_or(count, |process| count.min(process.about.concurrency));
             let target = format_args!("{id} {count}");
             let answer = session.audited("process.slots", target, process.slots(count)).await?;
-            asked(
-                session,
-                &id,
-                answer,
-                &format!("uses up to {}", text::count(count as u64, "slot")),
-            )
-            .await
+            asked(session, &id, answer, &format!("uses up to {}", text::count(most as u64, "slot")))
+                .await
         }
         ProcessCommand::Stop { id } => {
             let worker: WorkerId = id.parse()?;

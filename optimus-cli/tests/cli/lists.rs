@@ -1,8 +1,10 @@
 //! Lists with a filter or a limit, and names that nothing has.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use crate::stage::Stage;
+use optimus_testkit::eventually;
+
+use crate::stage::{SOON, Stage, busy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them() {
@@ -49,4 +51,18 @@ async fn a_queue_without_a_history_says_so_beside_its_last_successes() {
     assert!(listed.out.contains("success") && listed.err == said, "{listed:?}");
     stage.optimus(&["history", "keep", "mail"]).ended(0);
     assert_eq!(stage.optimus(&line).ended(0).err, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_is_said_to_use_no_more_slots_than_it_has() {
+    let stage = Arc::new(Stage::new().await);
+    let (_, worker) = busy(&stage).await;
+    let processes = async || stage.inspector().processes(None, 9).await.unwrap().rows;
+    eventually("the process is listed", SOON, async || !processes().await.is_empty()).await;
+    let process = processes().await.remove(0).id;
+    let asked =
+        |count: &str| stage.optimus(&["process", "slots", process.as_str(), count]).ended(0).out;
+    assert!(asked("999").ends_with("soon uses up to 4 slots\n"));
+    assert!(asked("2").ends_with("soon uses up to 2 slots\n"));
+    worker.abort();
 }
