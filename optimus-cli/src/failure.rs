@@ -85,8 +85,25 @@ pub(crate) fn exit_of(problem: &Error) -> Exit {
 
 impl From<Error> for Failure {
     fn from(problem: Error) -> Self {
-        Self::of(exit_of(&problem), problem)
+        let text = problem.to_string();
+        if is_foreign(&text) {
+            return Self::of(Exit::Unauthorized, format!("{text}: {FOREIGN}"));
+        }
+        Self::of(exit_of(&problem), text)
     }
+}
+
+/// What to do if the user of Redis may not use the keys of the namespace.
+const FOREIGN: &str = "the Redis user may not use the keys of this namespace. Add their patterns \
+    to its ACL (of the namespace optimus: ~{optimus:*}:* ~optimus:queues), or set \
+    OPTIMUS_NAMESPACE / --namespace to the namespace of this user";
+
+/// Returns whether Redis says that the user may not use the keys. Its words differ by its version,
+/// and in a script.
+fn is_foreign(text: &str) -> bool {
+    ["permissions to access", "can't access at least one of the keys"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 impl From<DispenserError> for Failure {

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use optimus_testkit::eventually;
+use optimus_testkit::{RedisServer, eventually};
 
-use crate::stage::{SOON, Stage, busy};
+use crate::{
+    kit::{optimus, raw, run},
+    stage::{SOON, Stage, busy},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them() {
@@ -65,4 +68,22 @@ async fn a_process_is_said_to_use_no_more_slots_than_it_has() {
     assert!(asked("999").ends_with("soon uses up to 4 slots\n"));
     assert!(asked("2").ends_with("soon uses up to 2 slots\n"));
     worker.abort();
+}
+
+#[test]
+fn a_user_of_redis_who_may_use_another_namespace_learns_which_keys_are_missing() {
+    let server = RedisServer::start();
+    let url = server.url();
+    let rules = "ACL SETUSER eve on >pw resetkeys ~{shop:*}:* ~shop:queues +@all";
+    raw(&url, &rules.split_whitespace().collect::<Vec<_>>());
+    let login = format!("{url}?user=eve&pass=pw");
+    let listed = |namespace: &str| {
+        let line = ["--namespace", namespace, "queue", "list"];
+        run(optimus().args(line).env("OPTIMUS_URL", &login), "")
+    };
+    listed("shop").ended(0);
+    let denied = listed("optimus").ended(7);
+    for part in ["~{optimus:*}:* ~optimus:queues", "OPTIMUS_NAMESPACE / --namespace"] {
+        assert!(denied.err.contains(part), "{denied:?}");
+    }
 }
