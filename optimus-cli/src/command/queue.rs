@@ -220,6 +220,7 @@ async fn clear(
 }
 
 async fn forget(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure> {
+    session.known(std::slice::from_ref(queue)).await?;
     let forgetting = async {
         match session.client.forget_queue(queue).await? {
             ForgetAnswer::Forgotten => Ok(()),

@@ -86,6 +86,7 @@ pub(crate) async fn run(command: WorkerCommand, session: &Session<'_>) -> Result
         WorkerCommand::List { queues } => {
             let now = session.now().await?;
             let rows = workers(session, &queues).await?;
+            session.known_if_empty(&rows, &queues).await?;
             session.out.rows(&rows, now, "No worker is registered.")?;
             Ok(Exit::Done)
         }

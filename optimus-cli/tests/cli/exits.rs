@@ -68,6 +68,8 @@ async fn a_queue_that_nobody_has_used_is_not_found() {
         &["limit", "list", "mial"],
         &["schedule", "list", "mial"],
         &["group", "list", "mial"],
+        &["worker", "list", "mial"],
+        &["queue", "forget", "mial"],
     ] {
         let ran = stage.optimus(line).ended(3);
         assert!(ran.err.contains("is its name misspelt?"), "{line:?}: {ran:?}");

@@ -131,7 +131,8 @@ fn commands(tasks: &Filled, [worker, group, running]: [&str; 3]) -> Vec<String> 
         group cancel {group}|flow cancel {blocked}|lane pause mail user-7|lane list mail
         lane resume mail user-7
         lane cancel mail user-7|history stop mail|history remove mail
-        queue clear mail --state ready|namespace list|queue forget none|task explain {retry}"
+        queue clear mail --state ready|namespace list|queue pause none|queue resume none
+        queue forget none|task explain {retry}"
     );
     lines.split(['|', '\n']).map(|line| line.trim().to_owned()).collect()
 }
