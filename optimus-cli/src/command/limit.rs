@@ -277,15 +277,13 @@ fn changed(
     };
     let sentence = match done {
         Done::Set(limit) => format!("{of_it} is {limit}"),
-        Done::Removed => format!("{of_it} is removed"),
+        Done::Removed if answer.was_set => format!("{of_it} is removed"),
+        Done::Removed => format!("no limit was set for {what}; what tasks declare stays"),
         Done::Paused | Done::Resumed => format!("{what} is {word}"),
     };
     session.out.done(&object, &sentence)?;
     if !answer.is_known {
         session.out.hint(&format!("it {answer}"));
-    }
-    if done == Done::Removed && !answer.was_set {
-        session.out.hint(&format!("no limit was set for {gate}; what tasks declare stays"));
     }
     Ok(Exit::Done)
 }

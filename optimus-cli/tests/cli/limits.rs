@@ -20,6 +20,8 @@ async fn nobody_is_named_for_a_limit_that_a_program_has_set_after_the_last_opera
     stage.optimus(&["limit", "set", "mail", "queue", "--max-working", "2"]).ended(0);
     assert_eq!(setter(&stage, "queue"), json!("ann"));
     stage.optimus(&["limit", "remove", "mail", "queue"]).ended(0);
+    let again = stage.optimus(&["limit", "remove", "mail", "queue"]).ended(0).out;
+    assert_eq!(again, "no limit was set for queue mail; what tasks declare stays\n");
     gate.set(Limit::new().max_working(3)).await.unwrap();
     assert_eq!(setter(&stage, "queue"), json!(null));
     let listed = stage.optimus(&["limit", "list", "mail"]).ended(0).out;
