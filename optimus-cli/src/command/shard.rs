@@ -41,7 +41,11 @@ pub(crate) enum ShardCommand {
         index: Option<u16>,
     },
     /// Set how many shards there are, while workers run. The pauses of single shards end.
-    Count { name: String, count: u16 },
+    Count {
+        name: String,
+        #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+        count: u16,
+    },
     /// Forget all positions, so that a pass over all data begins.
     Restart { name: String },
 }

@@ -113,6 +113,7 @@ async fn shards_are_shown_paused_and_counted() {
     assert!(rows[0]["worker"] == "vm-1-0a0b0c0d" && rows[0]["pause"].is_null(), "{rows:?}");
     stage.optimus(&["shard", "resume", "orders"]).ended(0);
     stage.optimus(&["shard", "pause", "orders", "7"]).ended(2);
+    stage.optimus(&["shard", "count", "orders", "0"]).ended(2);
     stage.optimus(&["shard", "count", "orders", "4"]).ended(9);
     let counted = stage.optimus(&["shard", "count", "orders", "4", "--yes"]).ended(0);
     assert_eq!(counted.out, "orders has 4 shards; it had 2\n");
