@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
+    advice::advice,
     failure::{Exit, Failure},
     output::{
         Row,
@@ -140,6 +141,12 @@ async fn set_width(
     let (lane, target) = (session.client.lane(queue, key), format!("{queue} {key}"));
     let (answer, set) = match change {
         Change::None => (None, lane.width().await?),
+        Change::Set(0) => {
+            let pause = advice("lane pause", [queue.as_str(), key]);
+            return Err(Failure::usage(format!(
+                "the width of a lane is 1 or more; {pause} stops the starts of its tasks"
+            )));
+        }
         Change::Set(width) => {
             let setting = lane.set_width(width);
             (Some(session.audited("lane.width", &target, setting).await?), Some(width))

@@ -134,6 +134,8 @@ async fn limits_lanes_and_schedules_are_changed() {
     assert!(removed.out.contains("limit stripe of queue mail is removed"), "{removed:?}");
     stage.optimus(&["limit", "set", "mail", "limit:stripe"]).ended(2);
     stage.optimus(&["limit", "set", "mail", "stripe", "--rate", "5/m"]).ended(2);
+    let zero = stage.optimus(&["lane", "width", "mail", "user-7", "0"]).ended(2).err;
+    assert!(zero.contains("`optimus lane pause mail user-7`"), "{zero}");
     stage.optimus(&["lane", "width", "mail", "user-7", "3"]).ended(0);
     let width = stage.optimus(&["lane", "width", "mail", "user-7"]).ended(0);
     assert_eq!(width.out, "the width of lane user-7 is 3\n");
