@@ -12,6 +12,7 @@ use optimus_core::{
 };
 
 use crate::{
+    advice::advice,
     consent::expect,
     failure::{Exit, Failure, exit_of},
     operation_text,
@@ -52,6 +53,17 @@ pub(crate) async fn change(
     expected: Option<u64>,
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
+    change_because(session, &session.reason, act, filter, (expected, question)).await
+}
+
+/// The same, with another reason than that of the command line.
+pub(crate) async fn change_because(
+    session: &Session<'_>,
+    why: &str,
+    act: OperationAct,
+    filter: OperationFilter,
+    (expected, question): (Option<u64>, impl Fn(&str) -> String),
+) -> Result<Exit, Failure> {
     let operations = session.client.operations();
     let operation = operations.count(act, filter, session.by.clone()).await?;
     let operation = counted(session, operation).await?;
@@ -68,7 +80,7 @@ pub(crate) async fn change(
         session.known(operation.filter.named_queues()).await?;
         return Tally::of(&operation).print(session.out, verb(act));
     }
-    begin(session, &operation).await
+    begin(session, &operation, why).await
 }
 
 /// Asks about an operation that somebody has counted, and changes its tasks.
@@ -87,13 +99,13 @@ pub(crate) async fn confirm(
     }
     session.out.hint(&clean::line(&operation_text::what(&operation)));
     agree(session, &operation, expected, |count| format!("Confirm it for {count}?"))?;
-    begin(session, &operation).await
+    begin(session, &operation, &session.reason).await
 }
 
 /// Confirms a counted operation, and carries it on to its end.
-async fn begin(session: &Session<'_>, operation: &Operation) -> Result<Exit, Failure> {
+async fn begin(session: &Session<'_>, operation: &Operation, why: &str) -> Result<Exit, Failure> {
     let (operations, id) = (session.client.operations(), &operation.id);
-    let confirming = operations.confirm(id, operation.matched, session.reason.clone());
+    let confirming = operations.confirm(id, operation.matched, why.to_owned());
     let target = format!("{id}: {}", operation_text::audited(operation));
     session.audited("operation.confirm", target, confirming).await?;
     follow(session, id).await
@@ -149,6 +161,11 @@ pub(crate) async fn follow(session: &Session<'_>, id: &str) -> Result<Exit, Fail
         return Err(problem);
     }
     let exit = Tally::of(&operation).print(session.out, verb(operation.act))?;
+    if operation.undo().is_some() {
+        session
+            .out
+            .hint(&format!("{} brings them back while they are kept", advice("op undo", [id])));
+    }
     if !is_over {
         session.out.hint(&ways_on(id));
     }

@@ -139,7 +139,10 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                 ));
             };
             let question = |count: &str| format!("Requeue {count} that were cancelled?");
-            operation::change(session, OperationAct::Requeue, filter, expect, question).await
+            let default = format!("undo of {id}");
+            let why = if session.reason.is_empty() { &default } else { &session.reason };
+            let asked = (expect, question);
+            operation::change_because(session, why, OperationAct::Requeue, filter, asked).await
         }
     }
 }

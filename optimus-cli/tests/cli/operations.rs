@@ -103,10 +103,14 @@ async fn what_an_operation_has_cancelled_goes_back() {
     assert!(stage.optimus(&["op", "undo", id]).ended(9).err.contains("Requeue 2 tasks"));
     let undone = stage.optimus(&["op", "undo", id, "--yes", "--expect", "2"]).ended(0);
     assert_eq!(undone.out, "2 requeued\n");
+    let rows = stage.optimus(&["op", "list", "--json"]).ended(0).json();
+    assert_eq!(rows[0]["reason"], format!("undo of {id}"));
     for id in &others {
         assert_eq!(stage.state(id).await, TaskState::Ready);
     }
     assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
+    let cancelled = stage.optimus(&[&line[..], &["--yes"]].concat()).ended(0).err;
+    assert!(cancelled.contains("`optimus op undo ") && cancelled.contains("brings them back"));
     stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
     let refused = stage.optimus(&["task", "cancel"]).ended(2).err;
     assert!(refused.contains("ids") && refused.contains("--state ready"), "{refused}");
