@@ -102,7 +102,7 @@ export function taskRow(queue: string, state: State, index: number, now: number)
           attempt: 25,
           reason: index % 4 === 2 ? "undecodable" : "error",
           message: ERRORS[index % ERRORS.length] ?? "",
-          causes: ["connection timed out", "os error 110"],
+          causes: ["  caused by: connection timed out", "  caused by: os error 110"],
           worker: `node-${(index % 4) + 1}:412`,
           fingerprint: `k3Jx9w${index % ERRORS.length}`,
         }

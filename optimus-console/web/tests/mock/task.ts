@@ -23,7 +23,7 @@ export function task(queue: string, uuid: string, now: number): TaskDetail {
     attempt,
     reason: "error",
     message: ERRORS[0] ?? "",
-    causes: ["connection timed out", "os error 110: connection timed out"],
+    causes: ["  caused by: connection timed out", "  caused by: os error 110"],
     worker: "node-3:413",
     fingerprint: "k3Jx9w0",
   });

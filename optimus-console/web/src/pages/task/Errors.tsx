@@ -6,15 +6,16 @@ import { Copy } from "../../ui/Copy";
 import { Panel } from "../../ui/Panel";
 import { Lines, Text } from "../../ui/Text";
 import { write } from "../../state/hash";
+import { cause } from "../../text/cause";
 
 function Causes({ of }: { of: string[] }) {
   if (of.length === 0) return null;
   return (
     <ol class="causes" aria-label="Causes">
-      {of.map((cause, index) => (
+      {of.map(cause).map(({ isSource, text }, index) => (
         <li key={index}>
-          <span class="dim">caused by </span>
-          <Lines value={cause} max={4000} />
+          {isSource && <span class="dim">caused by </span>}
+          <Lines value={text} max={4000} />
         </li>
       ))}
     </ol>
@@ -47,7 +48,7 @@ function One({ row, isNewest }: { row: ErrorRow; isNewest: boolean }) {
         {row.fingerprint !== null && (
           <a href={write(["failures"], { fingerprint: row.fingerprint })}>failures like this</a>
         )}
-        <Copy text={[row.message, ...row.causes].join("\ncaused by ")} label="Copy the error" />
+        <Copy text={[row.message, ...row.causes].join("\n")} label="Copy the error" />
       </p>
     </details>
   );
