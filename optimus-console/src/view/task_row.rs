@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use optimus_core::{AttemptError, TaskProgress, TaskRow};
+use optimus_core::{AttemptError, TaskProgress, TaskRow, TaskState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +25,7 @@ pub(crate) struct TaskRowView {
     pub(crate) at_ms: Option<u64>,
     pub(crate) attempt: u32,
     pub(crate) took_ms: Option<u64>,
+    /// The worker that runs it or has ended it; of a dead task, the worker of its last error.
     pub(crate) worker: Option<String>,
     pub(crate) headers: BTreeMap<String, String>,
     /// The last error.
@@ -56,6 +57,9 @@ pub(crate) struct ProgressRow {
 
 impl TaskRowView {
     pub(crate) fn of(row: &TaskRow, reader: Reader<'_>) -> Self {
+        // The record of a dead task has only its errors.
+        let dead_on = row.last_error.as_ref().filter(|_| row.state == TaskState::Dead);
+        let dead_on = dead_on.map(|error| error.worker.clone()).filter(|name| !name.is_empty());
         Self {
             id: row.id.to_string(),
             task: row.task.clone(),
@@ -64,7 +68,7 @@ impl TaskRowView {
             at_ms: row.at.map(at_ms),
             attempt: row.attempt,
             took_ms: row.took.map(span_ms),
-            worker: row.worker.as_ref().map(ToString::to_string),
+            worker: row.worker.as_ref().map(ToString::to_string).or(dead_on),
             headers: shown::headers(&row.headers, reader.payloads),
             error: row.last_error.as_ref().map(|error| ErrorRow::of(error, kept::ROW, reader)),
             progress: None,

@@ -141,6 +141,8 @@ async fn tasks_are_listed_by_state_with_what_each_state_knows() {
     assert_eq!(error["message"], "connect to smtp-7: timed out");
     assert_eq!(error["causes"], json!(["caused by: no route"]));
     assert_eq!((&error["reason"], &error["attempt"]), (&json!("failed"), &json!(1)));
+    let worker = &rows(&page)[0]["worker"];
+    assert!(worker.is_string() && *worker == error["worker"], "it died on a worker: {page}");
     served.browser.get("/api/v1/queues/mail/tasks?state=failed").await.fails(400, "invalid");
     served.browser.get("/api/v1/queues/mail/tasks?after=zzz").await.fails(400, "invalid");
 }
