@@ -9,7 +9,10 @@ use optimus_core::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::audited::{act_of, audited};
+use super::{
+    audited::{act_of, audited},
+    counted_reason::{counted_by, counted_reason},
+};
 use crate::{
     access::{Payloads, Role},
     carrying::carry,
@@ -65,6 +68,7 @@ pub(crate) struct BulkOrder {
 pub(crate) struct Confirmation {
     /// The number of tasks that was counted.
     expect: u64,
+    /// Without it, the reason that was given when the tasks were counted.
     reason: Option<String>,
 }
 
@@ -102,13 +106,16 @@ impl BulkAct {
     }
 }
 
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
 fn role_of(act: OperationAct) -> Role {
     if act == OperationAct::Delete { Role::Admin } else { Role::Operator }
 }
 
 impl BulkFilter {
     fn of(self, seat: &Seat, act: OperationAct) -> Result<OperationFilter, Problem> {
-        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let states: Vec<TaskState> = match given(self.state) {
             Some(state) => vec![state.parse()?],
             None => act.states().to_vec(),
@@ -221,7 +228,8 @@ pub(crate) async fn undo(
         ))
     })?;
     let target = format!("{id}: {}", operation_line(&found));
-    let note = act_of(&seat, "operation.undo", target, told.reason.as_deref());
+    let reason = given(told.reason).unwrap_or_else(|| format!("undo of {id}"));
+    let note = act_of(&seat, "operation.undo", target, Some(&reason));
     begin(&seat, note, OperationAct::Requeue, filter).await
 }
 
@@ -237,7 +245,8 @@ async fn begin(
         let operation = operations.count(act, filter, who).await?;
         let so_far = if operation.state == OperationState::Counting { " so far" } else { "" };
         let line = operation_line(&operation);
-        let text = format!("{} counts {} tasks{so_far}: {line}", operation.id, operation.matched);
+        let text =
+            format!("{}{} tasks{so_far}: {line}", counted_by(&operation.id), operation.matched);
         Ok((operation, text))
     })
     .await?;
@@ -262,7 +271,11 @@ pub(crate) async fn confirm(
     let found = find(&seat, &id).await?;
     seat.needs(role_of(found.act))?;
     let target = format!("{id}: {}", confirmed_line(&found));
-    let act = act_of(&seat, "operation.confirm", target, told.reason.as_deref());
+    let reason = match given(told.reason) {
+        Some(reason) => reason,
+        None => counted_reason(&seat, &found.id).await?,
+    };
+    let act = act_of(&seat, "operation.confirm", target, Some(&reason));
     let (operations, why, of) =
         (seat.app.client.operations(), act.reason.clone(), found.id.clone());
     let operation = audited(&seat, act, async move {

@@ -134,7 +134,7 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
     let [vera, olga] = ["vera", "olga"].map(|name| served.bearer(name));
     let filter = json!({ "queue": "mail", "state": "ready", "task": "send_mail",
         "header": "x-auth-token" });
-    let order = json!({ "act": "cancel", "filter": filter });
+    let order = json!({ "act": "cancel", "filter": filter, "reason": "a wrong deploy" });
     let counted = olga.act("operations", &order).await.is(200).json();
     let path = format!("operations/{}", counted["id"].as_str().unwrap());
     assert_eq!(counted["can_undo"], false);
@@ -142,6 +142,7 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
     olga.act(&format!("{path}/confirm"), &json!({ "expect": 30 })).await.is(200);
     eventually("it is done", SOON, async || olga.look(&path).await["state"] == "done").await;
     assert_eq!(olga.look(&path).await["can_undo"], true);
+    assert_eq!(olga.look(&path).await["reason"], "a wrong deploy", "as it was counted");
     vera.act(&format!("{path}/undo"), &json!({})).await.fails(403, "forbidden");
     let undo = olga.act(&format!("{path}/undo"), &json!({ "reason": "wrong" })).await.is(200);
     let undo = undo.json();
@@ -149,6 +150,8 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
     assert_eq!(stage.client.inspector().counts("mail").await.unwrap().cancelled, 30);
     let confirm = format!("operations/{}/confirm", undo["id"].as_str().unwrap());
     olga.act(&confirm, &json!({ "expect": 30 })).await.is(200);
+    let undone = &olga.look("operations").await["rows"][0];
+    assert_eq!((&undone["id"], &undone["reason"]), (&undo["id"], &json!("wrong")));
     eventually("they are ready again", SOON, async || {
         stage.client.inspector().counts("mail").await.unwrap().ready == 30
     })
