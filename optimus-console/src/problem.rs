@@ -53,6 +53,11 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
+    /// The same for a request that brings its token, so that the page still knows how to sign in.
+    pub(crate) fn unknown_token(auth: &Auth) -> Self {
+        Self { auth: Some(auth.as_str()), ..Self::wrong_secret() }
+    }
+
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }

@@ -9,7 +9,7 @@ use optimus_core::{Inspector, QueueName, TaskId};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    access::{Authenticated, Identity, Payloads, Reader, Role},
+    access::{Auth, Authenticated, Identity, Payloads, Reader, Role, brings_token},
     problem::Problem,
     shared::App,
 };
@@ -86,7 +86,10 @@ impl FromRequestParts<App> for Seat {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let found = parts.extensions.get::<Authenticated>();
-        let found = found.ok_or_else(|| Problem::unauthorized(&app.auth))?;
+        let found = found.ok_or_else(|| match &app.auth {
+            Auth::Token(_) if brings_token(&parts.headers) => Problem::unknown_token(&app.auth),
+            auth => Problem::unauthorized(auth),
+        })?;
         let (identity, session) = (found.identity.clone(), found.session.clone());
         Ok(Self { app: app.clone(), identity, session })
     }

@@ -117,6 +117,11 @@ pub(crate) async fn authenticate(
     })
 }
 
+/// Returns whether a request brings a token, known or not.
+pub(crate) fn brings_token(headers: &HeaderMap) -> bool {
+    credentials(headers, "bearer").is_some()
+}
+
 /// Returns what `Authorization` has after the name of this scheme.
 fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();

@@ -19,7 +19,7 @@ pub use self::{
     trusted_header::TrustedHeader,
 };
 pub(crate) use self::{
-    auth::{Authenticated, BASIC_AUTH, authenticate},
+    auth::{Authenticated, BASIC_AUTH, authenticate, brings_token},
     origin::{Peer, check_host, check_same_site},
     patterns::Patterns,
     reader::Reader,

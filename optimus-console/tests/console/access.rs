@@ -134,7 +134,12 @@ async fn nobody_without_a_token_sees_more_than_the_page_that_asks_for_it() {
         let path = format!("/api/v1/{path}");
         served.browser.get(&path).await.fails(401, "unauthorized");
         let wrong = served.browser.with("authorization", "Bearer the token of nobody");
-        wrong.get(&path).await.fails(401, "unauthorized");
+        let wrong = wrong.get(&path).await;
+        wrong.fails(401, "unauthorized");
+        let body = wrong.json();
+        let message = body["message"].as_str().unwrap();
+        assert!(message.starts_with("this token is not known"), "{message}");
+        assert_eq!(body["auth"], "token", "a page knows how to sign in");
     }
     served.browser.get("/").await.is(200);
     served.browser.get("/app.js").await.is(200);
