@@ -27,7 +27,7 @@ mod timeline;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    routing::{get, post},
+    routing::{any, get, post},
 };
 
 use crate::{assets, openapi, problem::Problem, shared::App};
@@ -38,7 +38,9 @@ const BODY_MAX: usize = 64 * 1024;
 /// Returns all routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
-        .nest("/api/v1", looks().merge(acts()).fallback(unknown))
+        // A fallback of these routes would come after the files, which take any path.
+        .nest("/api/v1", looks().merge(acts()).route("/{*path}", any(unknown)))
+        .route("/api/v1/", any(unknown))
         .route("/", get(assets::index))
         .route("/{*path}", get(assets::asset))
         // A path that ends with the slash of a mount.

@@ -11,8 +11,12 @@ async fn paths_methods_and_bodies_that_the_api_does_not_have_are_refused() {
     let served = stage.open();
     let browser = &served.browser;
     for path in ["", "nothing", "queues/a/b/c", "tasks", "v2/session"] {
-        browser.get(&format!("/api/v1/{path}")).await.fails(404, "not_found");
+        let answer = browser.get(&format!("/api/v1/{path}")).await;
+        answer.fails(404, "not_found");
+        let expected = "the API has no such path; openapi.json lists all";
+        assert_eq!(answer.json()["message"], expected, "{path}");
     }
+    browser.act("nothing", &json!({})).await.fails(404, "not_found");
     for (method, path) in [
         ("GET", "queues/mail/pause"),
         ("POST", "queues"),
