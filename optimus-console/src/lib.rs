@@ -17,6 +17,7 @@ mod console_error;
 mod guard;
 mod known_tasks;
 mod openapi;
+mod plain;
 mod problem;
 mod sampling;
 mod seat;

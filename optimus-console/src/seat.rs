@@ -10,6 +10,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     access::{Auth, Authenticated, Identity, Payloads, Reader, Role, brings_token},
+    plain::plain,
     problem::Problem,
     shared::App,
 };
@@ -104,7 +105,10 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(asked)) => Ok(Self(asked)),
-            Err(problem) => Err(Problem::invalid(problem.body_text())),
+            Err(problem) => {
+                let text = plain("the query", "parameter", &problem.body_text());
+                Err(Problem::invalid(text))
+            }
         }
     }
 }
@@ -158,7 +162,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Told<T> {
         }
         let body = Bytes::from_request(request, app).await.map_err(|problem| unread(&problem))?;
         let told = serde_json::from_slice(&body);
-        told.map(Self).map_err(|problem| Problem::invalid(format!("the body: {problem}")))
+        told.map(Self).map_err(|problem: serde_json::Error| {
+            Problem::invalid(plain("the body", "field", &problem.to_string()))
+        })
     }
 }
 

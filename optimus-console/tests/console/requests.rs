@@ -17,6 +17,11 @@ async fn paths_methods_and_bodies_that_the_api_does_not_have_are_refused() {
         assert_eq!(answer.json()["message"], expected, "{path}");
     }
     browser.act("nothing", &json!({})).await.fails(404, "not_found");
+    let misspelt = browser.get("/api/v1/queues/mail/tasks?srt=age").await;
+    misspelt.fails(400, "invalid");
+    let message = misspelt.json()["message"].as_str().unwrap().to_owned();
+    let expected = "the query has an unknown parameter \"srt\"; there are: state, ";
+    assert!(message.starts_with(expected), "{message}");
     for (method, path) in [
         ("GET", "queues/mail/pause"),
         ("POST", "queues"),
