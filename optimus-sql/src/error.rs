@@ -8,7 +8,8 @@ use sqlx::error::DatabaseError;
 use crate::once_wait::SNOOZE;
 
 /// Why something in a database was not done. `Debug` prints the same text as `Display`, because
-/// `main` prints a returned error with it.
+/// `main` prints a returned error with it. An error whose text has that of the database is no
+/// source of that: what prints all sources would print it twice. It is in the variant.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,11 +19,11 @@ pub enum Error {
     /// [guard of a shard](crate::ShardGuard::guard), was ended by the database: then its next
     /// statement finds a broken connection.
     #[error("the database: {0}")]
-    Database(#[source] sqlx::Error),
+    Database(sqlx::Error),
     /// The tables of this crate are not there. [`migrate`](crate::migrate) creates them, or the
     /// statements of [`Dialect::migration`](crate::Dialect::migration).
     #[error("the tables of optimus_sql are missing; run optimus_sql::migrate first: {0}")]
-    NoTables(#[source] sqlx::Error),
+    NoTables(sqlx::Error),
     /// Relays of another namespace send the calls of this database: a database has one outbox. If
     /// the program has moved to this namespace, or if the database is a copy, delete the row: the
     /// next relay makes the outbox its own.
@@ -101,7 +102,7 @@ pub enum Error {
     /// number that is not finite; then nothing is applied. Or the output that an earlier attempt
     /// has stored is none of this type; then the effects of that attempt are applied.
     #[error("the output of `once` does not fit its type: {0}")]
-    Output(#[from] serde_json::Error),
+    Output(serde_json::Error),
 }
 
 impl fmt::Debug for Error {
@@ -155,6 +156,12 @@ fn refuses_the_user(problem: &sqlx::Error) -> bool {
     code.is_some_and(|code| classes.iter().any(|class| code.starts_with(class)))
 }
 
+impl From<serde_json::Error> for Error {
+    fn from(problem: serde_json::Error) -> Self {
+        Self::Output(problem)
+    }
+}
+
 impl From<sqlx::Error> for Error {
     fn from(problem: sqlx::Error) -> Self {
         let is_ours = |refused: &dyn DatabaseError| {
@@ -179,5 +186,14 @@ mod tests {
     fn a_main_that_returns_the_error_prints_what_to_do() {
         let problem = Error::NoTables(sqlx::Error::RowNotFound);
         assert!(format!("{problem:?}").contains("run optimus_sql::migrate first"), "{problem:?}");
+    }
+
+    #[test]
+    fn the_text_of_the_database_is_not_printed_a_second_time_as_a_source() {
+        let text = || sqlx::Error::Protocol("refused".to_owned());
+        for problem in [Error::Database(text()), Error::NoTables(text())] {
+            assert!(problem.to_string().contains("refused"), "{problem}");
+            assert!(std::error::Error::source(&problem).is_none(), "{problem}");
+        }
     }
 }
