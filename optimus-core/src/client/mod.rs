@@ -129,17 +129,31 @@ static INSTALLED: RwLock<Option<Client>> = RwLock::new(None);
     "{} of {} tasks {}: {first}",
     failed(answers),
     answers.len(),
-    if failed(answers) == 1 { "was not accepted" } else { "were not accepted, the first because" }
+    failed_how(answers)
 )]
 pub struct SubmitAllError<T> {
     /// The answer of each task, in the order of the calls.
     pub answers: Vec<Result<TaskHandle<T>, Error>>,
-    /// The error of the first task that was not accepted.
+    /// The error of the first task that was not accepted, or has no confirmed answer
+    /// ([`Error::is_unknown_outcome`]).
     pub first: Error,
 }
 
 fn failed<T>(answers: &[Result<T, Error>]) -> usize {
     answers.iter().filter(|answer| answer.is_err()).count()
+}
+
+/// Says what became of the tasks that failed. A task whose outcome is unknown may be accepted.
+fn failed_how<T>(answers: &[Result<T, Error>]) -> &'static str {
+    let failed = answers.iter().filter_map(|answer| answer.as_ref().err());
+    let (unknown, refused): (Vec<_>, Vec<_>) = failed.partition(|e| e.is_unknown_outcome());
+    match (unknown.len(), refused.len()) {
+        (0, 1) => "was not accepted",
+        (0, _) => "were not accepted, the first because",
+        (1, 0) => "has no confirmed answer",
+        (_, 0) => "have no confirmed answer, the first because",
+        _ => "were not accepted or have no confirmed answer, the first because",
+    }
 }
 
 impl<T> From<SubmitAllError<T>> for Error {
@@ -334,5 +348,39 @@ impl Client {
             Receipt::Duplicate(owner) => TaskHandle::new(self.clone(), owner, Origin::Owner),
         };
         if answer.returns_nothing { handle.without_result() } else { handle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_whose_outcome_is_unknown_are_not_said_to_be_refused() {
+        let said = |problems: &[Error]| {
+            let first = problems[0].clone();
+            let answers: Vec<Result<TaskHandle<()>, _>> =
+                problems.iter().cloned().map(Err).collect();
+            SubmitAllError { answers, first }.to_string()
+        };
+        let id = TaskId::new(crate::id::QueueName::new("q").unwrap());
+        let (unknown, full) = (Error::unknown_outcome(vec![id], "it broke".into()), Error::full());
+        for (problems, expected) in [
+            (vec![&full], "1 of 1 tasks was not accepted: "),
+            (vec![&full, &full], "2 of 2 tasks were not accepted, the first because: "),
+            (vec![&unknown], "1 of 1 tasks has no confirmed answer: "),
+            (
+                vec![&unknown, &unknown],
+                "2 of 2 tasks have no confirmed answer, the first because: ",
+            ),
+            (
+                vec![&unknown, &full],
+                "2 of 2 tasks were not accepted or have no confirmed answer, the first because: ",
+            ),
+        ] {
+            let problems: Vec<Error> = problems.into_iter().cloned().collect();
+            let text = said(&problems);
+            assert!(text.starts_with(expected), "{text}");
+        }
     }
 }
