@@ -178,7 +178,7 @@ impl Attends {
     /// begin and the end of it.
     fn blocked(&mut self) -> Option<Duration> {
         let Shared { runtime, log, .. } = &*self.shared;
-        let blocked = self.probe.look(runtime);
+        let blocked = self.probe.look(runtime, Instant::now());
         if blocked.is_some() != self.is_blocked {
             self.is_blocked = blocked.is_some();
             match blocked {
