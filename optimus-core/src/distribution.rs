@@ -204,8 +204,7 @@ impl Distribution {
 }
 
 /// Returns the numbers of a list such as `3,0,12`. What can't be read is 0. The statistics of many
-/// queues have millions of numbers, and this reads them in two thirds of the time of `split` and
-/// `parse`.
+/// queues have millions of numbers, so this looks at each byte once.
 pub(crate) fn numbers_of(list: &str) -> impl Iterator<Item = u64> {
     let mut left = Some(list.as_bytes());
     iter::from_fn(move || {

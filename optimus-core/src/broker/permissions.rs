@@ -93,7 +93,7 @@ impl Broker {
         self.permitted.forget();
         match self.missing(&call.probe_key()).await {
             Ok((_, missing)) if !missing.permissions.is_empty() => missing.error(&why),
-            // Somebody has given it what it lacked, or its rules can't be asked for now.
+            // Somebody has given it what it lacked, or the probes have no answer.
             _ => BrokerError::Denied(format!("the Redis user lacks a permission, or did: {why}")),
         }
     }

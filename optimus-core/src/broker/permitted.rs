@@ -22,10 +22,11 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Returns whether the user may not run all that this call may run.
+    /// Returns whether this call writes, and the user may not run all that it may run.
     fn stops(&self, call: &ScriptCall) -> bool {
         !self.commands.is_empty()
-            && call.script.changing_commands().any(|command| self.commands.contains(&command))
+            && call.script.writes()
+            && call.script.commands().any(|command| self.commands.contains(&command))
     }
 
     pub(super) fn error(&self, why: &str) -> BrokerError {
@@ -78,35 +79,34 @@ impl Broker {
             commands().iter().map(|_| Err(problem.clone())).collect::<Vec<_>>()
         };
         for _ in 0..CONNECTIONS_MAX {
-            let connection = match self.permitted(calls).await {
-                Ok(connection) => connection,
+            let only = match self.permitted(calls).await {
+                Ok(only) => only,
                 Err(problem) => return refused(problem),
             };
-            let (_, answers) = self.send_over(Some(connection), commands()).await;
-            if !answers.is_empty() || calls.is_empty() {
+            let (_, answers) = self.send_over(only, commands()).await;
+            if !answers.is_empty() || only.is_none() {
                 return answers;
             }
         }
         refused(BrokerError::NotDone("the connection to Redis breaks again and again".into()))
     }
 
-    /// Returns the number of the connection over which the user may make these calls.
-    async fn permitted(&self, calls: &[ScriptCall]) -> Result<u64, BrokerError> {
+    /// Returns the number of the connection over which the user may make these calls; none if they
+    /// only read, so that any will do.
+    async fn permitted(&self, calls: &[ScriptCall]) -> Result<Option<u64>, BrokerError> {
         let present = self.connection.connects();
-        let (connection, missing) = match self.permitted.of(present) {
-            // What is missing may have been added.
-            Some(known) if !calls.iter().any(|call| known.stops(call)) => (present, known),
-            _ => {
-                let key = calls.first().map(ScriptCall::probe_key).unwrap_or_default();
-                let (connection, missing) = self.missing(&key).await?;
-                let missing = Arc::new(missing);
-                self.permitted.note(connection, &missing);
-                (connection, missing)
-            }
-        };
-        if calls.iter().any(|call| missing.stops(call)) {
+        let is_stopped = |missing: &Missing| calls.iter().any(|call| missing.stops(call));
+        if self.permitted.of(present).is_some_and(|known| !is_stopped(&known)) {
+            return Ok(Some(present));
+        }
+        let Some(writer) = calls.iter().find(|call| call.script.writes()) else { return Ok(None) };
+        // What was missing may have been added.
+        let (connection, missing) = self.missing(&writer.probe_key()).await?;
+        let missing = Arc::new(missing);
+        self.permitted.note(connection, &missing);
+        if is_stopped(&missing) {
             return Err(missing.error("nothing was changed"));
         }
-        Ok(connection)
+        Ok(Some(connection))
     }
 }

@@ -17,11 +17,14 @@ pub struct Script {
 }
 
 impl Script {
-    /// Returns the commands that the script may run if it changes something; none if it only reads:
-    /// nothing is half done then.
-    pub(super) fn changing_commands(&'static self) -> impl Iterator<Item = &'static str> {
-        let source = Some(self.source()).filter(|source| source.contains("-- Writes."));
-        let calls = source.into_iter().flat_map(|source| source.split("call('").skip(1));
+    /// Returns whether the script writes, so that it may be stopped between two writes.
+    pub(super) fn writes(&'static self) -> bool {
+        self.source().contains("-- Writes.")
+    }
+
+    /// Returns the commands that a call of the script may run.
+    pub(super) fn commands(&'static self) -> impl Iterator<Item = &'static str> {
+        let calls = self.source().split("call('").skip(1);
         calls.filter_map(|call| call.split('\'').next()).chain(["EVAL", "EVALSHA"])
     }
 

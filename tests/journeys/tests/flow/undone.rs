@@ -13,7 +13,11 @@ use optimus_core::{
 use optimus_testkit::eventually;
 
 /// Counts the tasks of a filter, and confirms their number.
-async fn confirmed(bench: &Bench, act: OperationAct, filter: OperationFilter) -> Operation {
+pub(crate) async fn confirmed(
+    bench: &Bench,
+    act: OperationAct,
+    filter: OperationFilter,
+) -> Operation {
     let operations = bench.client.operations();
     let counting = operations.count(act, filter, "ann").await.unwrap();
     let counted = operations.carry(&counting.id).await.unwrap();

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use crate::common::{
-    Bench,
-    orders::{SOON, reserve, submit},
+use crate::{
+    common::{
+        Bench,
+        orders::{SOON, reserve, submit},
+    },
+    undone::confirmed,
 };
 use optimus_core::{
-    Carrier, Counts, Operation, OperationAct, OperationFilter, OperationState, Operations,
+    Carrier, Counts, OperationAct, OperationFilter, OperationState, Operations,
     PrerequisiteFailure, TaskHandle, TaskState, broker::Broker,
 };
 use optimus_testkit::eventually;
@@ -18,15 +21,6 @@ const WAITING: u64 = 100;
 const STEP: u64 = 32;
 /// The lease of carriers that are killed.
 const SHORT: Duration = Duration::from_millis(1);
-
-/// Counts the tasks of a filter, and confirms their number.
-async fn confirmed(bench: &Bench, act: OperationAct, filter: OperationFilter) -> Operation {
-    let operations = bench.client.operations();
-    let counting = operations.count(act, filter, "ann").await.unwrap();
-    let counted = operations.carry(&counting.id).await.unwrap();
-    operations.confirm(&counted.id, counted.matched, "").await.unwrap();
-    counted
-}
 
 async fn counts(bench: &Bench) -> Counts {
     bench.client.inspector().counts("default").await.unwrap()
