@@ -7,6 +7,7 @@ mod cargo;
 mod check;
 mod console;
 mod databases;
+mod failures;
 mod install;
 mod model;
 mod mutants;

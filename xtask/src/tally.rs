@@ -1,17 +1,21 @@
 //! Adds up the results that test binaries report.
 
-/// The numbers of tests that passed, failed and were ignored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+use crate::failures::Failures;
+
+/// The numbers of tests that passed, failed and were ignored, and what the failed ones printed.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
+    pub(crate) failures: Failures,
 }
 
 impl Tally {
     /// Adds the numbers in a line such as `test result: ok. 4 passed; 0 failed; 1 ignored; …`.
-    /// Ignores every other line.
+    /// Every other line is only searched for failed tests.
     pub(crate) fn add(&mut self, line: &str) {
+        self.failures.add(line);
         let Some(result) = line.trim_start().strip_prefix("test result: ") else { return };
         let counts = result.split_once(". ").map_or("", |(_verdict, counts)| counts);
         for count in counts.split("; ") {
@@ -43,6 +47,6 @@ mod tests {
         ] {
             tally.add(line);
         }
-        assert_eq!(tally, Tally { passed: 14, failed: 2, ignored: 1 });
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (14, 2, 1));
     }
 }

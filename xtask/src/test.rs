@@ -83,6 +83,7 @@ fn test(args: Vec<String>) -> anyhow::Result<bool> {
     }
 
     steps.print_overview();
+    tally.failures.print();
     println!("  {} tests ignored; {other} steps failed without a failed test\n", tally.ignored);
     println!("{} passed, {} failed", tally.passed, tally.failed + other);
     Ok(steps.failed() == 0)
