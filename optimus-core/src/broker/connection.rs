@@ -148,8 +148,14 @@ impl Connection {
 
     fn current_or_attempt(&self) -> Found {
         let mut live = self.live();
-        if let Some(current) = &live.connection {
-            return Found::Connection(current.clone());
+        match &live.connection {
+            Some((_, transport)) if transport.is_retired() => {
+                // What is under way over it ends by itself.
+                live.connection = None;
+                self.0.breaks.fetch_add(1, Ordering::AcqRel);
+            }
+            Some(current) => return Found::Connection(current.clone()),
+            None => {}
         }
         // If its runtime has ended, the attempt is over, although it did not report that.
         if let Some(attempt) = live.attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {

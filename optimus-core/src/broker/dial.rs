@@ -1,6 +1,14 @@
 //! Connects to a server and exchanges commands with it: [`Socket`].
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::select_ok;
 use redis::{
@@ -39,6 +47,8 @@ pub(super) struct Socket {
     connection: MultiplexedConnection,
     /// `None` if an answer may take any time.
     pulse: Option<Arc<Pulse>>,
+    /// Whether the credentials have become those of another user.
+    retired: Arc<AtomicBool>,
     /// The task that drives the connection, and the one that renews its login.
     _tasks: Arc<(Task, Option<Task>)>,
 }
@@ -67,10 +77,16 @@ impl Socket {
             }
             (made, _) => made?,
         };
-        let renewing = credentials
-            .and_then(|credentials| login.renewing(connection.clone(), credentials, log));
+        let retired = Arc::new(AtomicBool::new(false));
+        let renewing =
+            credentials.and_then(|known| login.renewing(connection.clone(), known, &retired, log));
         let pulse = (commands == Commands::Immediate).then_some(pulse);
-        Ok(Self { connection, pulse, _tasks: Arc::new((driver, renewing)) })
+        Ok(Self { connection, pulse, retired, _tasks: Arc::new((driver, renewing)) })
+    }
+
+    /// Returns whether no new commands may be sent over this connection.
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
     }
 
     /// Sends `count` commands in one write and reads their answers. The exchange may take any time

@@ -39,7 +39,7 @@ pub enum Endpoint {
 pub struct Server {
     place: Place,
     login: Arc<Login>,
-    /// Whether connections have a user of their own, which may lack permissions.
+    /// Whether connections log in as a user, which may lack permissions.
     has_user: bool,
     /// Whether the server has answered once, so the URL, the credentials and the certificates were
     /// valid.
@@ -55,6 +55,15 @@ pub(super) enum Transport {
 }
 
 impl Transport {
+    /// Returns whether no new commands may be sent over this connection.
+    pub(super) fn is_retired(&self) -> bool {
+        match self {
+            Self::Server(socket) => socket.is_retired(),
+            #[cfg(feature = "embedded")]
+            Self::Memory(_) => false,
+        }
+    }
+
     /// Sends `count` commands in one write and reads their answers.
     pub(super) async fn request(
         &mut self,
@@ -133,7 +142,7 @@ impl Endpoint {
                 place.shown
             )));
         }
-        let has_user = ask.is_some() || place.names_a_user();
+        let has_user = ask.is_some() || place.names_credentials();
         let login = Arc::new(Login::new(&place, ask));
         let right = AtomicBool::new(false);
         Ok(Self::Server(Arc::new(Server { place, login, has_user, right })))
@@ -163,8 +172,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns whether connections have a user of their own, which may lack permissions. The user
-    /// `default` has all of them, unless somebody has changed it.
+    /// Returns whether connections log in as a user, which may lack permissions. Without a login
+    /// they are of the user `default`, which has all of them, unless somebody has changed it.
     pub(super) fn has_user(&self) -> bool {
         matches!(self, Self::Server(server) if server.has_user)
     }

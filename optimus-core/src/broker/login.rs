@@ -3,7 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -41,7 +44,7 @@ const RENEWED_AGAIN: Duration = Duration::from_secs(30);
 /// The shortest interval, to avoid a busy loop.
 const RENEWED_MIN: Duration = Duration::from_millis(100);
 /// The user of Redis if only a password is given.
-pub(super) const USER_DEFAULT: &str = "default";
+const USER_DEFAULT: &str = "default";
 
 /// How the connections to a server get their credentials.
 pub(super) struct Login {
@@ -153,19 +156,26 @@ impl Login {
         Some((since, answer))
     }
 
-    /// Renews the login of this connection before its credentials expire, as long as it lives.
-    /// Credentials of files and URLs do not expire.
+    /// Renews the login of this connection before its credentials expire, as long as it lives, and
+    /// sets `retired` if they are those of another user from then on: that one may lack permissions
+    /// that the calls of this connection need. Credentials of files and URLs do not expire.
     pub(super) fn renewing(
         self: &Arc<Self>,
         connection: MultiplexedConnection,
         credentials: Credentials,
+        retired: &Arc<AtomicBool>,
         log: &Log,
     ) -> Option<AbortOnDropHandle<()>> {
         if !matches!(self.source, Source::Program(_)) {
             return None;
         }
-        let renewing = renew(self.clone(), connection, credentials, log.clone());
-        Some(AbortOnDropHandle::new(tokio::spawn(renewing)))
+        let (login, retired, log) = (self.clone(), retired.clone(), log.clone());
+        Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let Refused::OtherUser = renew(login, connection, credentials, log).await else {
+                return;
+            };
+            retired.store(true, Ordering::Release);
+        })))
     }
 }
 
@@ -251,14 +261,14 @@ async fn renew(
     mut connection: MultiplexedConnection,
     credentials: Credentials,
     log: Log,
-) {
+) -> Refused {
     let mut wait = lasts(&credentials);
     loop {
         sleep(wait).await;
-        wait = match log_in_again(&login, &mut connection).await {
+        wait = match log_in_again(&login, &mut connection, &credentials.user).await {
             Ok(credentials) => lasts(&credentials),
             // The next connection logs in when it is made.
-            Err(Refused::Gone) => return,
+            Err(over @ (Refused::Gone | Refused::OtherUser)) => return over,
             Err(Refused::Still(why)) => {
                 let wait = wait.min(RENEWED_AGAIN);
                 crate::log_event!(log, WARN, why, "a connection could not renew its login");
@@ -270,12 +280,15 @@ async fn renew(
 
 enum Refused {
     Gone,
+    /// The credentials are those of another user.
+    OtherUser,
     Still(String),
 }
 
 async fn log_in_again(
     login: &Login,
     connection: &mut MultiplexedConnection,
+    user: &str,
 ) -> Result<Credentials, Refused> {
     let known = login.ask().await;
     let known =
@@ -284,6 +297,9 @@ async fn log_in_again(
         return Err(Refused::Still(why));
     }
     let Some(credentials) = known.credentials else { return Err(Refused::Gone) };
+    if credentials.user != user {
+        return Err(Refused::OtherUser);
+    }
     let mut auth = redis::cmd("AUTH");
     auth.arg(&credentials.user).arg(&credentials.password);
     let answer: Result<(), RedisError> = auth.query_async(connection).await;

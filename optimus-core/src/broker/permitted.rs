@@ -65,8 +65,27 @@ impl Permitted {
     }
 }
 
+/// What the connections of a broker let it send.
+struct Permit {
+    /// The connection over which these calls may be sent; none if they only read, so that any will
+    /// do.
+    only: Option<u64>,
+    /// What the user lacks for some of the calls.
+    missing: Option<Arc<Missing>>,
+}
+
+impl Permit {
+    /// Returns why this call is not sent, if the user lacks a permission for it.
+    fn refusal(&self, call: &ScriptCall) -> Option<BrokerError> {
+        let missing = self.missing.as_ref().filter(|missing| missing.stops(call))?;
+        Some(missing.error("nothing was changed"))
+    }
+}
+
 impl Broker {
-    /// Sends the commands of these calls, unless the user lacks a permission for one of them.
+    /// Sends the commands of these calls, but not those of calls for which the user lacks a
+    /// permission: a worker that may not claim still reports what has ended. The last commands may
+    /// be about all calls. Then either all commands are sent or none.
     pub(super) async fn send_permitted(
         &self,
         calls: &[ScriptCall],
@@ -79,34 +98,56 @@ impl Broker {
             commands().iter().map(|_| Err(problem.clone())).collect::<Vec<_>>()
         };
         for _ in 0..CONNECTIONS_MAX {
-            let only = match self.permitted(calls).await {
-                Ok(only) => only,
+            let permit = match self.permitted(calls).await {
+                Ok(permit) => permit,
                 Err(problem) => return refused(problem),
             };
-            let (_, answers) = self.send_over(only, commands()).await;
-            if !answers.is_empty() || only.is_none() {
-                return answers;
+            let mut commands = commands();
+            let refusals: Vec<_> = calls.iter().map(|call| permit.refusal(call)).collect();
+            if let Some(problem) = refusals.iter().flatten().next() {
+                if commands.len() > calls.len() {
+                    return refused(problem.clone());
+                }
+                let mut allowed = refusals.iter().map(Option::is_none);
+                commands.retain(|_| allowed.next().unwrap_or(true));
+            }
+            let is_empty = commands.is_empty();
+            let (_, answers) = self.send_over(permit.only, commands).await;
+            if is_empty || !answers.is_empty() || permit.only.is_none() {
+                return each_answer(refusals, answers);
             }
         }
         refused(BrokerError::NotDone("the connection to Redis breaks again and again".into()))
     }
 
-    /// Returns the number of the connection over which the user may make these calls; none if they
-    /// only read, so that any will do.
-    async fn permitted(&self, calls: &[ScriptCall]) -> Result<Option<u64>, BrokerError> {
+    /// Returns what may be sent of these calls.
+    async fn permitted(&self, calls: &[ScriptCall]) -> Result<Permit, BrokerError> {
         let present = self.connection.connects();
         let is_stopped = |missing: &Missing| calls.iter().any(|call| missing.stops(call));
         if self.permitted.of(present).is_some_and(|known| !is_stopped(&known)) {
-            return Ok(Some(present));
+            return Ok(Permit { only: Some(present), missing: None });
         }
-        let Some(writer) = calls.iter().find(|call| call.script.writes()) else { return Ok(None) };
+        let Some(writer) = calls.iter().find(|call| call.script.writes()) else {
+            return Ok(Permit { only: None, missing: None });
+        };
         // What was missing may have been added.
         let (connection, missing) = self.missing(&writer.probe_key()).await?;
         let missing = Arc::new(missing);
         self.permitted.note(connection, &missing);
-        if is_stopped(&missing) {
-            return Err(missing.error("nothing was changed"));
-        }
-        Ok(Some(connection))
+        Ok(Permit { only: Some(connection), missing: Some(missing) })
     }
+}
+
+/// Puts the answers to the calls that were sent between the refusals of the others.
+fn each_answer(
+    refusals: Vec<Option<BrokerError>>,
+    answers: Vec<Result<Value, BrokerError>>,
+) -> Vec<Result<Value, BrokerError>> {
+    let mut answers = answers.into_iter();
+    let unsent = || Err(BrokerError::NotDone("the call was not sent".into()));
+    let of_calls: Vec<_> = refusals
+        .into_iter()
+        .map(|refusal| refusal.map_or_else(|| answers.next().unwrap_or_else(unsent), Err))
+        .collect();
+    of_calls.into_iter().chain(answers).collect()
 }

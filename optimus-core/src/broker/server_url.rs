@@ -7,12 +7,9 @@ use std::{
 
 use redis::{ConnectionAddr, IntoConnectionInfo as _, RedisConnectionInfo};
 
+use super::parameters::{Parameters, Scheme};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
-use super::{
-    login::USER_DEFAULT,
-    parameters::{Parameters, Scheme},
-};
 
 /// A server, as a URL describes it.
 pub(super) struct Place {
@@ -113,12 +110,6 @@ impl Place {
             || password.is_some()
             || self.settings.username().is_some()
             || self.settings.password().is_some()
-    }
-
-    /// Returns whether connections have a user of their own, which may lack permissions.
-    pub(super) fn names_a_user(&self) -> bool {
-        self.files.user.is_some()
-            || self.settings.username().is_some_and(|user| user != USER_DEFAULT)
     }
 }
 

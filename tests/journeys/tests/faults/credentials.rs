@@ -135,14 +135,26 @@ async fn open_connections_log_in_again_in_time() {
         before.len() == 5
     })
     .await;
+    user(&mut admin, "ann", "new").await;
+    vault.set(Credentials::new("ann", "new").valid_for(valid));
+    let asked = vault.asked();
+    eventually("all connections log in again", SOON, async || vault.asked() > asked + 5).await;
+    let now = clients(&mut admin).await;
+    assert!(
+        before.iter().all(|one| now.contains(one)),
+        "a connection was lost: {before:?}, {now:?}"
+    );
+    let refused = admin.run("ACL LOG").await;
+    assert!(refused.is_empty(), "{refused:?}");
+
+    // Another user may lack permissions, so it gets connections of its own.
     vault.set(Credentials::new("bob", "two").valid_for(valid));
     eventually("all connections have the other user", SOON, async || {
+        client.submit(Double { number: 1 }.call()).await.unwrap();
+        bench.client.inspector().counts("default").await.unwrap();
         clients(&mut admin).await.iter().all(|(_, user)| user == "bob")
     })
     .await;
-    let ids = |clients: &[(String, String)]| clients.iter().map(|(id, _)| id.clone()).collect();
-    let (before, now): (Vec<String>, Vec<String>) = (ids(&before), ids(&clients(&mut admin).await));
-    assert!(before.iter().all(|id| now.contains(id)), "a connection was lost: {before:?}, {now:?}");
 
     // After a refusal the connections stay as they are, and request the credentials again.
     vault.set(Credentials::new("bob", "wrong").valid_for(valid));

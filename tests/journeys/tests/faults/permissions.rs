@@ -1,10 +1,19 @@
 //! The Redis user of SECURITY.md. All features work with it, and a worker names missing
 //! permissions.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::common::{Bench, Double, Flaky, Raw};
-use optimus_core::{CancelAnswer, Due, Task};
+use optimus_core::{
+    BoxError, CancelAnswer, Client, Credentials, Due, Lease, QueueName, Task, WorkerId,
+    broker::Completion,
+};
 use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -25,7 +34,16 @@ fn rules(namespace: &str) -> Vec<String> {
 }
 
 async fn set_user(admin: &mut Raw, rules: &[String]) {
-    admin.run(&format!("ACL SETUSER optimus reset {}", rules.join(" "))).await;
+    set_user_named(admin, "optimus", rules).await;
+}
+
+async fn set_user_named(admin: &mut Raw, user: &str, rules: &[String]) {
+    admin.run(&format!("ACL SETUSER {user} reset {}", rules.join(" "))).await;
+}
+
+/// Returns all rules but one.
+fn without(missing: &str, rules: &[String]) -> Vec<String> {
+    rules.iter().filter(|rule| *rule != missing).cloned().collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -141,4 +159,110 @@ async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
         let named = problem.to_string();
         assert!(named.contains(&format!("add to its ACL: {missing}")), "{missing}: {named}");
     }
+}
+
+/// The user `default` may lack permissions as any other user may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_the_user_default_may_not_finish_changes_nothing() {
+    let redis = RedisServer::builder().tcp().start();
+    let mut admin = Raw::connect(&redis.url()).await;
+    admin.run("ACL SETUSER boss on nopass ~* &* +@all").await;
+    admin.run("AUTH boss -").await;
+    for login in ["default:secret@", ":secret@"] {
+        let namespace = namespace();
+        let all = rules(&namespace);
+        set_user_named(&mut admin, "default", &without("+rpush", &all)).await;
+        let url = redis.url().replace("redis://", &format!("redis://{login}"));
+        let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+        let problem = client.submit(Double { number: 1 }.call()).await.unwrap_err().to_string();
+        assert!(problem.contains("add to its ACL: +rpush"), "{login}: {problem}");
+        let left = admin.run(&format!("KEYS *{namespace}*")).await;
+        assert!(left.is_empty(), "{login}: {left:?}");
+        set_user_named(&mut admin, "default", &all).await;
+        client.submit(Double { number: 1 }.call()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_that_goes_on_as_another_user_asks_what_that_user_may_do() {
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let all = rules(&namespace);
+    set_user_named(&mut admin, "one", &all).await;
+    set_user_named(&mut admin, "two", &without("+rpush", &all)).await;
+    let is_second = Arc::new(AtomicBool::new(false));
+    let seen = is_second.clone();
+    let ask = move || {
+        let user = if seen.load(Ordering::Relaxed) { "two" } else { "one" };
+        let credentials = Credentials::new(user, "secret").valid_for(Duration::from_millis(200));
+        async move { Ok::<_, BoxError>(credentials) }
+    };
+    let builder = Client::builder(&redis.url()).namespace(&namespace).credentials(ask);
+    let client = builder.connect().await.unwrap();
+    let submit = async || client.submit(Double { number: 1 }.call()).await;
+    submit().await.unwrap();
+    is_second.store(true, Ordering::Relaxed);
+    let mut accepted = 1;
+    let problem = loop {
+        match submit().await {
+            Ok(_) => accepted += 1,
+            Err(problem) => break problem.to_string(),
+        }
+    };
+    assert!(problem.contains("add to its ACL: +rpush"), "{problem}");
+    set_user_named(&mut admin, "two", &all).await;
+    submit().await.unwrap();
+    let mut stored = async |command: &str, key: &str| {
+        let key = format!("{{{namespace}:default:0}}:{key}");
+        admin.run(&format!("{command} {key}")).await
+    };
+    let records = stored("HLEN", "tasks").await;
+    assert_eq!(records, stored("LLEN", "ready").await, "each record is in the list");
+    assert_eq!(records, [(accepted + 1).to_string().into_bytes()]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let all = rules(&namespace);
+    set_user(&mut admin, &all).await;
+    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let (broker, queue) = (client.broker(), QueueName::new("default").unwrap());
+    let worker = WorkerId::from_stored("one");
+    for number in 0..2 {
+        client.submit(Double { number }.call()).await.unwrap();
+    }
+    broker.register(&queue, &worker, SOON, "{}").await.unwrap();
+    let claimed = broker.claim(&queue, &worker, 1, 1).await.unwrap();
+    let id = claimed.grants.into_iter().next().expect("a task is ready").id;
+    let done = Completion {
+        lease: Lease { id, worker: worker.clone(), token: claimed.token },
+        task: Double::NAME,
+        biz_id: None,
+        attempt: 1,
+        took: Duration::ZERO,
+        ended_ms: claimed.now_ms,
+        lane: None,
+        outcome_ttl: None,
+        member: None,
+        result: None,
+        has_sides: false,
+    };
+    // Only a claim needs this permission.
+    set_user(&mut admin, &without("+lpop", &all)).await;
+    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+    let is_back = async || client.inspector().counts("default").await.is_ok();
+    eventually("the client has another connection", SOON, is_back).await;
+    let report = broker.complete_call(&queue, &worker, &[done]);
+    let claim = broker.claim_call(&queue, &worker, 2, 1);
+    let mut answers = broker.run_all(vec![report, claim]).await.into_iter();
+    answers.next().unwrap().expect("the report needs nothing that is missing");
+    let problem = answers.next().unwrap().unwrap_err().to_string();
+    assert!(problem.contains("add to its ACL: +lpop"), "{problem}");
+    let totals = client.inspector().totals("default").await.unwrap();
+    assert_eq!(totals.successes, 1);
 }
