@@ -14,6 +14,7 @@ use crate::{
     executor,
     poll_schedule::{Load, Polls, backup_wait},
     prepare::{Claim, prepare},
+    rejections::Rejections,
     shared::Shared,
     shares::{Open, Shares, TURN_TASKS_MAX},
     slots::Slot,
@@ -29,6 +30,7 @@ const REST: Duration = Duration::from_secs(3600);
 pub(crate) struct Claims {
     shared: Arc<Shared>,
     queues: Vec<QueueClaims>,
+    rejected: Rejections,
     shares: Shares,
     /// The number of slots that claims under way may fill.
     reserved: usize,
@@ -66,7 +68,16 @@ impl Claims {
         let queues = shared.queues.iter().map(|_| QueueClaims::default()).collect();
         let weights = shared.queues.iter().map(|queue| queue.weight);
         let by_weight = Shares::new(shared.config.order, weights);
-        Self { queues, shares: by_weight, reserved: 0, begun: 0, overflowing: false, shared }
+        let rejected = Rejections::of("claims");
+        Self {
+            queues,
+            rejected,
+            shares: by_weight,
+            reserved: 0,
+            begun: 0,
+            overflowing: false,
+            shared,
+        }
     }
 
     /// Returns the number of slots that no claim under way may fill.
@@ -259,6 +270,7 @@ impl Claims {
         claims.under_way -= 1;
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
+                self.rejected.answered(&self.shared.log, (request.queue, queue), Ok(()));
                 if !claimed.grants.is_empty() {
                     queue.granted(request.sent_at, self.shared.config.lease);
                 }
@@ -316,10 +328,15 @@ impl Claims {
                 return false;
             }
             Some(refusal) if refusal != Refusal::Newer => {}
-            _ => {
+            refusal => {
                 // After a rejection, the queue takes no slots and no turns from the worker's other
                 // queues.
-                queue.log_rejection(&self.shared.log, problem);
+                if refusal.is_some() {
+                    queue.log_outdated(&self.shared.log, problem);
+                } else {
+                    let at = (request.queue, queue);
+                    self.rejected.answered(&self.shared.log, at, Err(problem));
+                }
                 self.queues[request.queue].polls.due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(request.queue);
                 queue.found_empty(request.hints);

@@ -20,7 +20,7 @@ use crate::{
     lease_state::BEATS_PER_LEASE,
     outcome_log,
     reconcile::{Before, befores, reconcile},
-    rejected_beats::RejectedBeats,
+    rejections::Rejections,
     role::Role,
     served_queue::Served,
     shared::Shared,
@@ -50,7 +50,7 @@ pub(crate) struct Heartbeat {
     next_at: Vec<Instant>,
     /// Whether each queue's lease was longer than usual at its last heartbeat.
     is_long: Vec<bool>,
-    rejected: RejectedBeats,
+    rejected: Rejections,
     /// The latest id of the worker. A queue may still know it under an earlier one.
     latest: Mutex<WorkerId>,
     /// How many connections there had been at the last heartbeat that was answered.
@@ -72,7 +72,7 @@ impl Heartbeat {
         let (broker, now) = (shared.maintenance.clone(), Instant::now());
         let next_at: Vec<Instant> = shared.queues.iter().map(|_| now).collect();
         let is_long = vec![false; next_at.len()];
-        let (rejected, latest) = (RejectedBeats::default(), Mutex::new(shared.member.clone()));
+        let (rejected, latest) = (Rejections::of("heartbeats"), Mutex::new(shared.member.clone()));
         Self { shared, broker, next_at, is_long, rejected, latest, connects: 0 }
     }
 
@@ -255,7 +255,7 @@ impl Role for Heartbeat {
         let (now, chance) = (Instant::now(), fastrand::f64());
         for (at, answer) in answers {
             let (queue, worked) = (&self.shared.queues[at], answer.is_ok());
-            self.rejected.answered(&self.shared.log, (at, queue), &answer);
+            self.rejected.answered(&self.shared.log, (at, queue), answer.as_ref().copied());
             let given = queue.lease_to_keep(lease);
             let interval = given / BEATS_PER_LEASE;
             let was_long = std::mem::replace(&mut self.is_long[at], given > lease);

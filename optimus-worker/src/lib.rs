@@ -67,7 +67,7 @@ mod reaper;
 mod reconcile;
 mod refused_rows;
 mod refused_wait;
-mod rejected_beats;
+mod rejections;
 mod relay;
 mod report_batch;
 mod report_buffer;

@@ -8,12 +8,7 @@ use std::{
     time::Duration,
 };
 
-use optimus_core::{
-    QueueName, WorkerId,
-    broker::{BrokerError, Refusal},
-    log::Log,
-    log_event,
-};
+use optimus_core::{QueueName, WorkerId, broker::BrokerError, log::Log, log_event};
 use tokio::time::Instant;
 
 use crate::{lease_state::Standing, role_wakeups::Wakeups};
@@ -75,13 +70,10 @@ impl Served {
         }
     }
 
-    /// Logs that Redis rejected a claim. If newer programs use the queue, that is logged only once,
-    /// with advice.
-    pub(crate) fn log_rejection(&self, log: &Log, problem: &BrokerError) {
+    /// Logs once that newer programs use the queue.
+    pub(crate) fn log_outdated(&self, log: &Log, problem: &BrokerError) {
         let (queue, problem) = (self.name.clone(), problem.clone());
-        if problem.refusal() != Some(Refusal::Newer) {
-            log_event!(log, ERROR, %queue, error = %problem, "Redis rejected a claim");
-        } else if !self.is_outdated.swap(true, Ordering::Relaxed) {
+        if !self.is_outdated.swap(true, Ordering::Relaxed) {
             log_event!(
                 log,
                 ERROR,
