@@ -14,7 +14,8 @@ use crate::{
     shared::Shared,
 };
 
-const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// The time between two checks while there are attempts.
+pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// A check that is late by this much shows that the whole process was stopped, or had no CPU: the
 /// role does nothing between its checks, and handlers can't block its thread.
 const FROZEN_FOR: Duration = Duration::from_millis(125);
@@ -42,23 +43,20 @@ pub(crate) struct Deadlines {
 
 /// Notices when the process was stopped, by the times of this role's own checks.
 struct Thaw {
-    next_check: Instant,
     /// No attempt is overdue before this time.
     none_before: Instant,
     was_late: bool,
 }
 
 impl Thaw {
-    /// Records that a check begins. Returns how late it is.
-    fn check(&mut self, now: Instant) -> Duration {
-        let late = now.saturating_duration_since(self.next_check);
+    /// Records that a check begins that is late by so much.
+    fn check(&mut self, now: Instant, late: Duration) {
         let is_late = late > FROZEN_FOR;
         // If every check is late, the machine is overloaded, and blocked handlers must still end.
         if is_late && !self.was_late {
             self.none_before = now + THAWED_GRACE;
         }
         self.was_late = is_late;
-        late
     }
 
     /// Returns whether `grace` has passed since the deadline, and the process has run long enough
@@ -71,7 +69,7 @@ impl Thaw {
 impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let now = Instant::now();
-        let thaw = Thaw { next_check: now, none_before: now, was_late: false };
+        let thaw = Thaw { none_before: now, was_late: false };
         Self { shared, idle_checks: 0, checked_all_at: now, thaw, is_said_doubtful: false }
     }
 
@@ -211,17 +209,20 @@ fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
 impl Role for Deadlines {
     async fn tick(&mut self) -> Duration {
         let now = Instant::now();
-        let late = self.thaw.check(now);
+        let (shared, late) = (self.shared.clone(), self.shared.stops.late(now));
+        self.thaw.check(now, late);
         self.check_all(now, late);
         self.idle_checks = if self.shared.attempts.is_empty() { self.idle_checks + 1 } else { 0 };
-        let table = &self.shared.attempts;
-        let sleeper = &self.shared.wakeups.deadlines;
-        let is_idle = self.idle_checks > IDLE_CHECKS && sleeper.fall_asleep(|| table.is_empty());
-        let rest = if is_idle { REST } else { CHECK_EVERY };
         let ended = Instant::now();
-        self.thaw.next_check = ended + rest;
-        self.shared.stops.check_next(ended, self.thaw.next_check);
-        rest
+        if self.idle_checks > IDLE_CHECKS {
+            // An attempt that begins once the role sleeps shortens this rest.
+            shared.stops.check_next(ended, ended + REST);
+            if shared.wakeups.deadlines.fall_asleep(|| shared.attempts.is_empty()) {
+                return REST;
+            }
+        }
+        shared.stops.check_next(ended, ended + CHECK_EVERY);
+        CHECK_EVERY
     }
 }
 

@@ -37,6 +37,7 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 /// Starts attempts, each in its slot.
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
+    shared.stops.attempts_begin(Instant::now());
     for prepared in prepared {
         // The future is large, and a spawn moves it several times.
         if shared.layers.is_empty() {

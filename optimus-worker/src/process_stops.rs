@@ -7,6 +7,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::deadlines::CHECK_EVERY;
+
 /// The time after a stop of the process in which handlers may end by themselves. Their runtime
 /// could not end them while the process was stopped.
 pub(crate) const THAWED_GRACE: Duration = Duration::from_secs(1);
@@ -49,6 +51,21 @@ impl ProcessStops {
     /// Notes that a check has ended, and when the next one is due.
     pub(crate) fn check_next(&self, now: Instant, due: Instant) {
         self.checks().next = Some((now, due));
+    }
+
+    /// Notes that attempts begin. The role rests while there are none, and is woken for these: a
+    /// process that is stopped before the role runs must not look as if it rested.
+    pub(crate) fn attempts_begin(&self, now: Instant) {
+        let (mut checks, soon) = (self.checks(), now + CHECK_EVERY);
+        if checks.next.is_some_and(|(_, due)| due > soon) {
+            checks.next = Some((now, soon));
+        }
+    }
+
+    /// Returns how late a check is that begins now.
+    pub(crate) fn late(&self, now: Instant) -> Duration {
+        let next = self.checks().next;
+        next.map_or(Duration::ZERO, |(_, due)| now.saturating_duration_since(due))
     }
 
     /// Returns whether the last long stop has kept an attempt that started then from ending before
@@ -97,6 +114,19 @@ mod tests {
         assert!(!cover(thawed + 2 * SECOND, later), "the process ran at that time");
         let after = stops.cover(thawed + SECOND / 4, (thawed + SECOND / 2).into_std(), later);
         assert!(!after, "an attempt that started after the stop has had its time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_right_after_an_attempt_has_begun_covers_it_though_the_checks_rest() {
+        let (stops, now) = (ProcessStops::of_lease(LEASE), Instant::now());
+        stops.check_next(now, now + 360 * LEASE);
+        let began = now + 2 * LEASE;
+        stops.attempts_begin(began);
+        assert_eq!(stops.late(began), Duration::ZERO);
+        let thawed = began + LEASE;
+        assert_eq!(stops.late(thawed), LEASE.saturating_sub(CHECK_EVERY));
+        assert!(stops.cover(began, (began + SECOND).into_std(), thawed));
+        assert!(!stops.cover(now, (now + LEASE).into_std(), thawed), "the process ran then");
     }
 
     #[tokio::test(start_paused = true)]
