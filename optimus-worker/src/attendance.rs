@@ -40,6 +40,12 @@ struct Pace {
     gone_after: Duration,
 }
 
+/// Returns whether no handler runs, and no round of a shard and no page of a source, all of which
+/// may block the runtime.
+fn runs_nothing(shared: &Shared) -> bool {
+    shared.attempts.is_empty() && shared.posts.count() == 0
+}
+
 /// The role that attends.
 pub(crate) struct Attends {
     shared: Arc<Shared>,
@@ -91,7 +97,7 @@ impl Attends {
         let now = Instant::now();
         let until_next = Some(self.next.duration_since(now)).filter(|rest| !rest.is_zero());
         let sleeper = &self.shared.wakeups.attendance;
-        let is_idle = || self.shared.attempts.is_empty();
+        let is_idle = || runs_nothing(&self.shared);
         if !self.rests {
             return until_next;
         }
@@ -111,7 +117,7 @@ impl Attends {
     /// Returns whether a new wish was there.
     async fn attend(&mut self) -> Result<bool, BrokerError> {
         let doing = self.doing();
-        let is_idle = doing.busy == 0;
+        let is_idle = doing.busy == 0 && self.shared.posts.count() == 0;
         let pace = if is_idle { IDLE } else { BUSY };
         // A call that fails is soon repeated.
         self.next = Instant::now() + BUSY.wait();

@@ -188,7 +188,9 @@ impl Posts {
 
     fn count(&self) {
         let open = self.members.iter().map(Member::open).sum();
-        self.shared.posts.count.store(open, Ordering::Release);
+        if self.shared.posts.count.swap(open, Ordering::AcqRel) == 0 && open > 0 {
+            self.shared.wakeups.posts_began();
+        }
         if open == 0 {
             self.shared.wakeups.posts_given_back();
         }

@@ -203,6 +203,11 @@ impl Wakeups {
         self.attendance.wake();
     }
 
+    /// Called when the worker holds posts, and held none.
+    pub(crate) fn posts_began(&self) {
+        self.attendance.wake();
+    }
+
     /// Called when a handler has said something and nothing else waits to be sent.
     pub(crate) fn line_said(&self) {
         self.log_writer.wake();

@@ -178,9 +178,12 @@ on_both! {
         assert_eq!(rounds.all().len(), 40);
         shards.restart().await.unwrap();
         eventually("the next pass ends", WITHIN, async || {
-            rounds.all().len() == 80 && has_ended().await
+            rounds.all().len() >= 80 && has_ended().await
         })
         .await;
+        // The first page of a shard comes twice if its holder has read the position before it hears
+        // of the new pass: the checkpoint of the first time is refused.
+        assert!(rounds.all().len() <= 80 + 3 * 4, "each number once more: {}", rounds.all().len());
         worker.stop().await;
     }
 
@@ -267,6 +270,21 @@ async fn a_round_that_keeps_its_thread_does_not_cost_the_shard() {
     drop(worker);
     other.began.wait_for(1).await;
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_that_a_round_blocks_all_threads_of_a_worker() {
+    let (bench, stages) = (Bench::on_redis().await, Stages::default());
+    let builder = bench.worker().sharded(spinning).data(Rounds::default()).data(stages.clone());
+    let worker = OneThreadWorker::start(builder);
+    stages.began.wait_for(1).await;
+    eventually("the process says that it is blocked", WITHIN, async || {
+        let page = bench.client.inspector().processes(None, 10).await.unwrap();
+        page.rows.iter().any(|process| process.doing.blocked_ms.is_some())
+    })
+    .await;
+    stages.asked.hit();
+    drop(worker);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
