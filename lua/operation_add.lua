@@ -4,12 +4,12 @@
 -- than a fixed number is kept. Those that match no task leave first.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 id · 3 what it is about, as JSON · 4 how many to keep
+-- ARGV   1 now override · 2 id · 3 what it is about, as JSON · 4 how many to keep · 5 why
 -- REPLY  OK, the ms when it was added
 -- REFUSE WRONG_STATE with the state that too many others have
 
 local operations, carried, operation = KEYS[1], KEYS[2], KEYS[3]
-local now, id, about, most = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local now, id, about, most, why = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local RESTS = { counted = true, done = true, cancelled = true, failed = true }
 
 -- Checks.
@@ -49,7 +49,7 @@ for _, gone in ipairs(leave) do
   redis.call('UNLINK', gone.key, gone.counted)
 end
 redis.call('HSET', operation, 'state', 'counting', 'about', about, 'added', whole(now), 'changed',
-  whole(now), 'matched', '0', 'fence', '0')
+  whole(now), 'matched', '0', 'fence', '0', 'why', why)
 redis.call('ZADD', operations, whole(now), id)
 redis.call('ZADD', carried, whole(now), id)
 for _, gone in ipairs(leave) do

@@ -5,7 +5,7 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 id · 3 `confirm` or `cancel` · 4 how many tasks match, for a confirm ·
---        5 why
+--        5 why, '' to leave it as it was counted
 -- REPLY  OK
 -- REFUSE ABSENT · STALE with the number that match, if it is another · WRONG_STATE with the state ·
 --        FORGOTTEN if it was counted more than a day ago, or its counted tasks are not stored
@@ -42,8 +42,10 @@ end
 -- Writes.
 redis.call('ZREM', carried, '')
 if decision == 'confirm' then
-  redis.call('HSET', operation, 'state', 'running', 'confirmed', expected, 'why', why, 'changed',
-    whole(now))
+  redis.call('HSET', operation, 'state', 'running', 'confirmed', expected, 'changed', whole(now))
+  if why ~= '' then
+    redis.call('HSET', operation, 'why', why)
+  end
   redis.call('PERSIST', counted)
   redis.call('ZADD', carried, whole(now), id)
 else

@@ -3,7 +3,6 @@
 pub(crate) mod acts;
 pub(crate) mod audit;
 mod audited;
-mod counted_reason;
 pub(crate) mod events;
 mod explained;
 pub(crate) mod failures;

@@ -9,10 +9,7 @@ use optimus_core::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{
-    audited::{act_of, audited},
-    counted_reason::{counted_by, counted_reason},
-};
+use super::audited::{act_of, audited};
 use crate::{
     access::{Payloads, Role},
     carrying::carry,
@@ -240,13 +237,14 @@ async fn begin(
     act: OperationAct,
     filter: OperationFilter,
 ) -> Result<Json<OperationRow>, Problem> {
-    let (operations, who) = (seat.app.client.operations(), note.who.clone());
+    let operations = seat.app.client.operations();
+    let (who, why) = (note.who.clone(), note.reason.clone());
     let operation = audited(seat, note, async move {
-        let operation = operations.count(act, filter, who).await?;
+        let operation = operations.count_because(act, filter, who, why).await?;
         let so_far = if operation.state == OperationState::Counting { " so far" } else { "" };
         let line = operation_line(&operation);
-        let text =
-            format!("{}{} tasks{so_far}: {line}", counted_by(&operation.id), operation.matched);
+        let Operation { id, matched, .. } = &operation;
+        let text = format!("{id} counts {matched} tasks{so_far}: {line}");
         Ok((operation, text))
     })
     .await?;
@@ -271,10 +269,7 @@ pub(crate) async fn confirm(
     let found = find(&seat, &id).await?;
     seat.needs(role_of(found.act))?;
     let target = format!("{id}: {}", confirmed_line(&found));
-    let reason = match given(told.reason) {
-        Some(reason) => reason,
-        None => counted_reason(&seat, &found.id).await?,
-    };
+    let reason = given(told.reason).unwrap_or_else(|| found.reason.clone());
     let act = act_of(&seat, "operation.confirm", target, Some(&reason));
     let (operations, why, of) =
         (seat.app.client.operations(), act.reason.clone(), found.id.clone());

@@ -98,10 +98,11 @@ impl Broker {
         &self,
         slot: &QueueName,
         id: &str,
-        about: &str,
+        (about, why): (&str, &str),
         keep: usize,
     ) -> Result<u64, BrokerError> {
         let call = self.call(&scripts::OPERATION_ADD, slot, id).text(id).text(about).arg(keep);
+        let call = call.text(why);
         self.run_surely(call).await?.number()
     }
 

@@ -93,11 +93,28 @@ impl Operations {
         filter: OperationFilter,
         who: impl Into<String>,
     ) -> Result<Operation, OperationError> {
+        self.count_because(act, filter, who, "").await
+    }
+
+    /// Counts as [`count`](Self::count) does. `reason` is shown with the operation, unless
+    /// [`confirm`](Self::confirm) is given another one.
+    ///
+    /// # Errors
+    /// As of [`count`](Self::count).
+    pub async fn count_because(
+        &self,
+        act: OperationAct,
+        filter: OperationFilter,
+        who: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<Operation, OperationError> {
+        let reason = short(reason.into())?;
         let (filter, who) = (filter.checked(act)?, short(who.into())?);
         let about = About { act, filter, who, form: FORM };
         let about = serde_json::to_string(&about).map_err(|why| Error::invalid(why.to_string()))?;
         let id = new_id();
-        let added = self.broker.operation_add(&Broker::operations_slot(), &id, &about, KEPT).await;
+        let (slot, about) = (Broker::operations_slot(), (&*about, &*reason));
+        let added = self.broker.operation_add(&slot, &id, about, KEPT).await;
         added.map_err(|problem| match problem {
             BrokerError::Refused(Refusal::WrongState, _) => OperationError::TooMany,
             problem => OperationError::Store(problem.into()),
@@ -113,8 +130,8 @@ impl Operations {
     }
 
     /// Lets a counted operation change its tasks, if `expect` is the number that it has counted.
-    /// [`carry`](Self::carry) or a worker does it. `reason` is shown with the operation. To repeat
-    /// a call does no harm.
+    /// [`carry`](Self::carry) or a worker does it. `reason` is shown with the operation; if it
+    /// is empty, the one with which it was counted is. To repeat a call does no harm.
     ///
     /// Anybody can confirm it, also another process, within a day after it was counted
     /// ([`Operation::confirm_until`]). It changes only the tasks that it has counted.

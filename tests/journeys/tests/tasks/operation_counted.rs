@@ -236,7 +236,7 @@ on_both! {
         submitted(&bench, 2).await;
         let slot = Broker::operations_slot();
         let about = r#"{"act":"delete","filter":{"queues":[],"states":["ready"]},"who":"ann"}"#;
-        bench.client.broker().operation_add(&slot, "earlier", about, 9).await.unwrap();
+        bench.client.broker().operation_add(&slot, "earlier", (about, ""), 9).await.unwrap();
         let failed = bench.client.operations().carry("earlier").await.unwrap();
         assert_eq!(failed.state, OperationState::Failed);
         let why = failed.failure.unwrap();

@@ -46,7 +46,7 @@ async fn change(hand: &Hand<'_>, ids: &[TaskId], act: OperationAct, state: TaskS
         operation = counted;
     }
     let before = number_in(hand, ids, reached(act)).await;
-    drop(operations.confirm(&operation.id, operation.matched, "").await);
+    drop(operations.confirm(&operation.id, operation.matched, "a test").await);
     let mut silent = operations.carrier(&operation.id).lease(LEASE);
     for within in [LEASE, ms(4)] {
         drop(timeout(within, silent.step()).await);
@@ -132,7 +132,7 @@ async fn write_down(hand: &Hand<'_>) {
 async fn replace(hand: &Hand<'_>) {
     let (broker, slot) = (&hand.broker, Broker::operations_slot());
     for id in ["first", "second", "second"] {
-        drop(broker.operation_add(&slot, id, ABOUT, 2).await);
+        drop(broker.operation_add(&slot, id, (ABOUT, ""), 2).await);
     }
     drop(hand.actor.user.client.operations().list(9).await);
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(crate) async fn add(bench: &Bench, at: u64, id: &str, keep: usize) -> Result<u64, BrokerError> {
-    bench.at(at).operation_add(&bench.queue, id, "{}", keep).await
+    bench.at(at).operation_add(&bench.queue, id, ("{}", "as counted"), keep).await
 }
 
 pub(crate) fn held<'a>(fence: u64, lease: u64, from: &'a str, to: &'a str) -> Held<'a> {
@@ -103,6 +103,8 @@ async fn a_count_that_is_a_day_old_is_confirmed_no_more(bench: Bench) {
     }
     bench.at(1_000 + day).operation_confirm(queue, "a", 5, "").await.unwrap();
     bench.at(9_000 + day).operation_confirm(queue, "a", 5, "a repeat").await.unwrap();
+    let found = bench.at(9_000 + day).operation(queue, "a").await.unwrap().unwrap();
+    assert_eq!(found.why, "as counted", "the confirm has no reason of its own");
     let before = bench.dump().await;
     let late = bench.at(1_001 + day).operation_confirm(queue, "b", 5, "").await;
     assert_eq!(refusal(late), Refusal::Forgotten);

@@ -38,7 +38,11 @@ impl World {
     /// changed tasks, and one that is counted.
     pub(crate) async fn operate_some(&self, bench: &Bench) {
         let queue = &bench.queue;
-        bench.at(58_000).operation_add(queue, "counted", "{}", 9).await.expect("there is room");
+        bench
+            .at(58_000)
+            .operation_add(queue, "counted", ("{}", ""), 9)
+            .await
+            .expect("there is room");
         let (fence, _) = bench.at(58_000).operation_take(queue, "counted", ms(9)).await.unwrap();
         let held = Held {
             fence,
@@ -51,7 +55,7 @@ impl World {
             counted: &[(1, b"tasks".to_vec())],
         };
         bench.at(58_000).operation_carry(queue, "counted", held).await.unwrap();
-        bench.at(59_000).operation_add(queue, "op", "{}", 9).await.expect("there is room");
+        bench.at(59_000).operation_add(queue, "op", ("{}", ""), 9).await.expect("there is room");
         let taken = bench.at(59_000).operation_take(queue, "op", ms(60_000)).await.unwrap();
         assert_eq!(taken.0, FENCE);
         bench.at(59_000).operation_adopt(queue, "op", FENCE, 1).await.unwrap();
@@ -97,10 +101,10 @@ impl World {
         };
         match (script, situation) {
             ("operation_add", "a new operation") => {
-                broker.operation_add(queue, "new", "{}", 9).await.map(drop)
+                broker.operation_add(queue, "new", ("{}", ""), 9).await.map(drop)
             }
             ("operation_add", "one too many") => {
-                broker.operation_add(queue, "new", "{}", 2).await.map(drop)
+                broker.operation_add(queue, "new", ("{}", ""), 2).await.map(drop)
             }
             ("operation_carry", "it is taken") => {
                 bench.at(NOW + 90_000).operation_take(queue, "op", ms(9)).await.map(drop)
