@@ -6,7 +6,10 @@ use futures_util::{future::try_join_all, try_join};
 use crate::{
     Error,
     after::After,
-    broker::{Broker, BrokerError, HeldBack, LanePlace, LostTask, NextRun, ReadyPlace, RunWait},
+    broker::{
+        Broker, BrokerError, Found as Seen, HeldBack, LanePlace, LostTask, NextRun, ReadyPlace,
+        RunWait,
+    },
     explain_cycle::cycle_of,
     explain_group::{Hop, must_be_requeued},
     explain_limits::{gates_of, of_gates, read_gates},
@@ -19,6 +22,7 @@ use crate::{
     obstacle::Obstacle,
     platform::instant,
     record::TaskRecord,
+    source_row::source_that_counts,
     state::{Reason, TaskState},
 };
 
@@ -53,21 +57,15 @@ impl Inspector {
         match found.state {
             TaskState::Forgotten => return Ok(Explanation::of(self.of_group(id).await?)),
             TaskState::Working => {
-                let running = Explanation::of(self.of_running(id, found.worker).await?);
+                let cancel =
+                    found.cancel_ms.map(|at_ms| Obstacle::AskedToStop { at: instant(at_ms) });
+                let running = self.of_running(id, found.worker).await?;
+                let running = Explanation::of(running.into_iter().chain(cancel).collect());
                 let record = TaskRecord::decode(found.record).ok();
                 return Ok(running.at(self.member_place(record.as_ref()).await?));
             }
-            state @ (TaskState::Success | TaskState::Dead | TaskState::Cancelled) => {
-                let error = found.errors.lines().filter_map(read_error).next_back();
-                let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
-                let mut obstacles = vec![Obstacle::Ended { state, error }];
-                if is_unmet {
-                    let is_void = self.broker.is_void(id).await?;
-                    obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
-                }
-                let ended = Explanation::of(obstacles);
-                let record = TaskRecord::decode(found.record).ok();
-                return Ok(ended.at(self.member_place(record.as_ref()).await?));
+            TaskState::Success | TaskState::Dead | TaskState::Cancelled => {
+                return self.of_ended(id, found).await;
             }
             _ => {}
         }
@@ -117,6 +115,25 @@ impl Inspector {
         obstacles.extend(workers.others(&obstacles));
         obstacles.extend(before);
         Ok(Explanation::of(obstacles).at(member))
+    }
+
+    /// What is known of a task that has ended, and what to do before a requeue.
+    async fn of_ended(&self, id: &TaskId, found: Seen) -> Result<Explanation, Error> {
+        let error = found.errors.lines().filter_map(read_error).next_back();
+        let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
+        let record = TaskRecord::decode(found.record).ok();
+        let mut obstacles = Vec::new();
+        if is_unmet {
+            let is_void = self.broker.is_void(id).await?;
+            obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
+        }
+        if found.state == TaskState::Dead
+            && let Some(source) = record.as_ref().and_then(source_that_counts)
+        {
+            obstacles.push(Obstacle::FailedRow { source: source.to_owned() });
+        }
+        obstacles.insert(0, Obstacle::Ended { state: found.state, error });
+        Ok(Explanation::of(obstacles).at(self.member_place(record.as_ref()).await?))
     }
 
     /// What is known of a task that a worker holds. A worker may have ended without a word.

@@ -64,6 +64,9 @@ pub struct TaskDetails {
     pub summary: Option<String>,
     /// What its attempts have said with [`Context::log`](crate::Context::log).
     pub log: TaskLog,
+    /// When a cancel asked the worker that runs it to stop it, by Redis' clock. The task ends once
+    /// its handler does.
+    pub cancel_requested: Option<DateTime<Utc>>,
 }
 
 /// A worker, with its machine and the tasks that it runs in one queue.
@@ -254,6 +257,7 @@ impl Inspector {
             record,
             summary: summary(&found.summary),
             log: TaskLog::read(&found.log),
+            cancel_requested: found.cancel_ms.map(instant),
         }))
     }
 

@@ -83,6 +83,7 @@ mod limit_setters;
 mod log_desk;
 mod named_call;
 mod obstacle;
+mod obstacle_end_text;
 mod obstacle_text;
 mod operation;
 mod operation_counted;

@@ -12,10 +12,11 @@ use crate::{
     id::{TaskId, WorkerId},
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
+    obstacle_end_text::{asked_text, ended_text, failed_row_text},
     obstacle_text::{
         REQUEUE_FIRST, UNKNOWN_QUEUE, UNLISTED, VOID, blocked_text, busy_text, calls_text,
-        costly_text, cycle_text, dead_holder_text, ended_text, fewer_slots_text, holders_text,
-        lane_text, limit_text, lost_holder, lost_worker_text, more_lanes_text, more_limits_text,
+        costly_text, cycle_text, dead_holder_text, fewer_slots_text, holders_text, lane_text,
+        limit_text, lost_holder, lost_worker_text, more_lanes_text, more_limits_text,
         more_workers_text, newer_text, next_run_text, next_start, nothing_ready_text, origin_text,
         prerequisite_text, prerequisites_text, ready_tasks, run_text, time_text, waiting_lane_text,
         width_set_text, width_text,
@@ -42,8 +43,19 @@ pub enum Obstacle {
     /// The task has ended because of what no requeue can change: a group that was cancelled, or a
     /// result that is gone.
     Void,
+    /// The task is that of a row of a [source](crate::Source), which counts failures in its table.
+    /// A row that has failed as often as `attempts` allows is not tried again.
+    FailedRow {
+        /// The name of the source.
+        source: String,
+    },
     /// A worker runs the task.
     Running(Option<WorkerId>),
+    /// Somebody has cancelled the task while its handler runs. It has no further attempt.
+    AskedToStop {
+        /// When the cancel was requested, by Redis' clock.
+        at: DateTime<Utc>,
+    },
     /// The worker that ran the task has lost its lease: it has ended without a word, or does not
     /// reach Redis. The next worker that looks takes the task back.
     LostWorker {
@@ -294,8 +306,10 @@ impl fmt::Display for Obstacle {
             Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
             Self::RequeueFirst => f.write_str(REQUEUE_FIRST),
             Self::Void => f.write_str(VOID),
+            Self::FailedRow { source } => failed_row_text(source, f),
             Self::Running(Some(worker)) => write!(f, "worker {worker} runs the task"),
             Self::Running(None) => f.write_str("a worker runs the task"),
+            Self::AskedToStop { at } => asked_text(*at, f),
             Self::LostWorker { worker, since } => lost_worker_text(worker, "the task", *since, f),
             Self::Prerequisite(PrerequisiteDetails {
                 prerequisite, group: Some(group), ..

@@ -10,7 +10,7 @@ use crate::{
     id::{TaskId, WorkerId},
     inspect::PrerequisiteDetails,
     limit::LimitDetails,
-    state::{AttemptError, Reason, TaskState},
+    state::TaskState,
 };
 
 /// What to do with a task that has ended because a prerequisite did.
@@ -22,7 +22,8 @@ pub(crate) const UNKNOWN_QUEUE: &str = "no task was ever submitted to this queue
 
 /// What to do with a task that no worker finds.
 pub(crate) const UNLISTED: &str = "it is in none of the lists of its queue, so no worker finds it: \
-    something other than Optimus has changed a key; `optimus doctor --deep` says what mends it";
+    another program has changed a key, or Redis has stopped a call half-way, because its user \
+    lacks a permission; `optimus doctor --deep` says what mends it";
 
 /// What to do with a task that no requeue can help.
 pub(crate) const VOID: &str = "no requeue helps: it waited for a group that was cancelled, or for \
@@ -122,31 +123,6 @@ pub(crate) fn other_tasks(count: u64) -> String {
 /// Prints a number of ready tasks, and the verb.
 pub(crate) fn ready_tasks(count: u64) -> String {
     if count == 1 { "1 ready task is".into() } else { format!("{count} ready tasks are") }
-}
-
-/// Prints how a task has ended, and what runs it again.
-pub(crate) fn ended_text(
-    state: TaskState,
-    error: Option<&AttemptError>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    if state == TaskState::Success {
-        return f.write_str("the task has succeeded");
-    }
-    write!(f, "the task has ended: it is {state}")?;
-    if let Some(error) = error {
-        write!(f, " ({}): {}", error.reason, error.message)?;
-        match error.reason {
-            // The next line says what to do.
-            Reason::Unmet => return Ok(()),
-            // The next attempt reads the same bytes.
-            Reason::Undecodable => {
-                return f.write_str("; a retry fails again unless a worker reads what is stored");
-            }
-            _ => {}
-        }
-    }
-    f.write_str("; requeue it to run it again")
 }
 
 /// Prints a prerequisite and its state.
@@ -279,7 +255,7 @@ pub(crate) fn next_start(gate: &LimitDetails) -> Option<DateTime<Utc>> {
 /// Prints in how many other lanes tasks wait.
 pub(crate) fn more_lanes_text(count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (lanes, them) = if count == 1 { ("lane", "it") } else { ("lanes", "them") };
-    write!(f, "tasks wait in {count} more {lanes}: `lanes` of the inspector lists {them}")
+    write!(f, "tasks wait in {count} more {lanes}: `optimus lane list` lists {them}")
 }
 
 /// Prints how many other limits and pauses hold tasks back.
@@ -289,7 +265,7 @@ pub(crate) fn more_limits_text(least: &str, count: u64, f: &mut fmt::Formatter<'
         _ => ("limits and pauses", "hold", "them"),
     };
     write!(f, "{least}{count} more {limits} {hold} tasks back: ")?;
-    write!(f, "`limits` of the inspector lists {them}")
+    write!(f, "`optimus limit list` lists {them}")
 }
 
 /// Prints how many workers of a queue were not read.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{context::Context, control_words::BoxError, page::Stamp};
+use crate::{context::Context, control_words::BoxError, page::Stamp, record::TaskRecord};
 
 /// The headers of a source's tasks: the name of the source, and the row.
 #[doc(hidden)]
@@ -64,6 +64,13 @@ pub(crate) fn row_header(
     let (table, key) = (table.map(str::to_owned), key.to_owned());
     let header = Header { table, key, failures, has_note_time: stamp.keeps_failures };
     serde_json::to_string(&header).expect("plain fields")
+}
+
+/// Returns the source of the row whose task this is, if the table of the source counts failures.
+pub(crate) fn source_that_counts(record: &TaskRecord) -> Option<&str> {
+    let [source, row] = [SOURCE_HEADER.0, SOURCE_HEADER.1].map(|name| record.headers.get(name));
+    let header: Header = serde_json::from_str(row?).ok()?;
+    source.filter(|_| header.has_note_time).map(String::as_str)
 }
 
 impl RowFacts {

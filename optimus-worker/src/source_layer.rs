@@ -34,7 +34,8 @@ const CHECK_WITHIN: (Duration, u32) = (Duration::from_secs(10), 2);
 
 /// Why a task is cancelled whose row needs none.
 const NEEDS_NO_TASK: &str = "its row needs no task any more";
-const GIVEN_UP: &str = "its row has failed too often";
+const GIVEN_UP: &str =
+    "its row has failed too often; set the failures of the row to 0 in its table to try it again";
 
 /// The hooks of sources around attempts.
 pub(crate) struct SourceLayer {

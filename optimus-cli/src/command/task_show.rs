@@ -113,6 +113,10 @@ fn standing(found: &TaskDetails, now: DateTime<Utc>) -> Vec<Field> {
         ("task", task.or_else(|| of_summary.map(str::to_owned))),
         ("state", Some(found.state.to_string())),
         ("worker", found.worker.as_ref().map(ToString::to_string)),
+        (
+            "cancel",
+            found.cancel_requested.map(|at| format!("requested {}", text::instant(at, now))),
+        ),
         ("submitted", found.id.created().map(|at| text::instant(at, now))),
         ("due", due),
         ("ended", ended),
@@ -208,6 +212,7 @@ fn object(
         "worker": found.worker.as_ref().map(ToString::to_string),
         "created_ms": found.id.created().map(time),
         "at_ms": found.at.map(time),
+        "cancel_requested_ms": found.cancel_requested.map(time),
         "failures": found.failures,
         "losses": found.losses,
         "misfits": found.misfits,

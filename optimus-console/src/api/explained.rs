@@ -1,4 +1,4 @@
-//! Why tasks wait, as somebody may see it: [`explained()`].
+//! Why tasks wait, as somebody may see it: [`explained()`], [`before_retry()`].
 
 use optimus_core::{
     Explanation, LimitDetails, Obstacle, Prerequisite, PrerequisiteDetails, TaskId,
@@ -23,6 +23,12 @@ pub(super) fn explained(seat: &Seat, mut found: Explanation) -> Vec<String> {
     let is_told = hidden == 0 || !found.obstacles.is_empty();
     let lines = text.lines().filter(|_| is_told).map(str::to_owned);
     lines.chain(hidden_text(hidden)).collect()
+}
+
+/// Returns what to do before a task is retried that has ended. The page shows how it has ended.
+pub(super) fn before_retry(seat: &Seat, mut found: Explanation) -> Vec<String> {
+    found.obstacles.retain(|one| !matches!(one, Obstacle::Ended { .. }));
+    if found.obstacles.is_empty() { Vec::new() } else { explained(seat, found) }
 }
 
 /// Leaves out the tasks of other queues. Returns for how many of them the task itself waits.

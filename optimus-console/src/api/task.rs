@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    explained::explained,
+    explained::{before_retry, explained},
     timeline::{Moment, timeline},
 };
 use crate::{
@@ -53,7 +53,8 @@ pub(crate) struct TaskPage {
     /// Why the record can't be read.
     undecodable: Option<String>,
     timeline: Vec<Moment>,
-    /// What keeps it from starting or ending; empty once it has ended.
+    /// What keeps it from starting or ending. Once it is dead or cancelled, what to do before a
+    /// retry.
     explain: Vec<String>,
 }
 
@@ -110,10 +111,12 @@ pub(crate) async fn task(
         }
         _ => None,
     };
-    let explain = if found.state.is_terminal() {
-        Vec::new()
-    } else {
-        explained(&seat, inspector.explain(&id).await?)
+    let explain = match found.state {
+        TaskState::Success => Vec::new(),
+        state => {
+            let why = inspector.explain(&id).await?;
+            if state.is_terminal() { before_retry(&seat, why) } else { explained(&seat, why) }
+        }
     };
     Ok(Json(page_of(&seat, &found, (result, running), explain)))
 }

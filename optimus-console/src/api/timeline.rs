@@ -10,7 +10,8 @@ use crate::view::{ErrorRow, at_ms};
 /// Something that has happened, or will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Moment {
-    /// `submitted`, `failed`, `lost`, `started`, `due`, `retry`, `ended` or `cancelled`.
+    /// `submitted`, `failed`, `lost`, `started`, `asked` to stop, `due`, `retry`, `ended` or
+    /// `cancelled`.
     kind: &'static str,
     at_ms: u64,
     text: String,
@@ -35,6 +36,9 @@ pub(super) fn timeline(
     }
     if let Some(since) = running_since_ms {
         moments.push(moment("started", since, String::new()));
+    }
+    if let Some(at) = found.cancel_requested.map(at_ms) {
+        moments.push(moment("asked", at, String::new()));
     }
     if let Some(at) = found.at.map(at_ms) {
         let took = summary.and_then(|summary| summary.took_ms);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use optimus::{Client, Gate, Limit};
+use optimus::{Client, Due, Gate, Limit, PrerequisiteFailure};
 use optimus_console::{Console, ConsoleListener};
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
@@ -169,6 +169,23 @@ async fn filters_look_through_a_bounded_number_of_tasks_and_go_on() {
     assert!((10..=137).contains(&rows(&by_text).len()));
     let none = served.browser.look("queues/mail/tasks?task=other").await;
     assert!(rows(&none).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_has_ended_says_what_to_do_before_a_retry() {
+    let stage = Stage::new().await;
+    let first = stage.submit(call("later").due(Due::In(SOON * 100))).await;
+    let second = call("x").after(&first).on_prerequisite_failure(PrerequisiteFailure::Cancel);
+    let second = stage.submit(second).await;
+    stage.client.cancel(&first).await.unwrap();
+    eventually("the second ends, too", SOON, async || stage.state(&second).await.is_terminal())
+        .await;
+    let served = stage.open();
+    let seen = served.browser.look(&format!("tasks/{second}")).await;
+    let told = "1. requeue the task that it waited for, and then this task";
+    assert_eq!(seen["explain"], json!([told]), "{seen}");
+    let seen = served.browser.look(&format!("tasks/{first}")).await;
+    assert_eq!(seen["explain"], json!([]), "its state says all: {seen}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

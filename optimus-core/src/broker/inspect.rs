@@ -30,6 +30,8 @@ pub struct Found {
     pub summary: String,
     /// The lines that its attempts have said, as stored.
     pub log: String,
+    /// When somebody asked the worker that runs it to stop it, in ms.
+    pub cancel_ms: Option<u64>,
 }
 
 /// How many tasks of a queue are in each state.
@@ -137,6 +139,7 @@ impl Broker {
             errors,
             summary: reply.text()?,
             log: String::from_utf8_lossy(&reply.bytes()?).into_owned(),
+            cancel_ms: reply.text()?.parse().ok(),
         })
     }
 

@@ -320,7 +320,7 @@ scripts! {
         "key_of", "task_header", "gather", "lane_find", "gate_class", "gate_find", "task_find",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "blobs",
-        "tries", "errors", "logs",
+        "tries", "errors", "logs", "cancel",
     ];
     SCHEDULE = "schedule": ["clock", "schedule_wakeup"] [
         "meta", "schedules", "code_schedules", "schedule:",

@@ -142,7 +142,8 @@ export interface Payload {
 }
 
 export interface TimelineRow {
-  kind: "submitted" | "due" | "started" | "failed" | "retry" | "ended" | "lost" | "cancelled";
+  kind:
+    "submitted" | "due" | "started" | "failed" | "retry" | "ended" | "lost" | "asked" | "cancelled";
   at_ms: number;
   text: string;
 }

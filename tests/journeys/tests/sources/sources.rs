@@ -138,6 +138,9 @@ on_both! {
         assert!(errors[0].contains("the bank is away"), "{errors:?}");
         assert!(errors[1].contains("asked to panic"), "{errors:?}");
         assert!(errors[2].contains("did not return"), "{errors:?}");
+        let dead = inspector.list(&queue, TaskState::Dead, None, 100).await.unwrap();
+        let why = inspector.explain(&dead.rows[0].id).await.unwrap().to_string();
+        assert!(why.contains("2. before the requeue, set the failures of its row to 0"), "{why}");
         worker.stop().await;
     }
 

@@ -148,6 +148,7 @@ pub(crate) struct Found {
     pub(crate) errors: String,
     pub(crate) summary: String,
     pub(crate) result: Option<Vec<u8>>,
+    pub(crate) cancel_ms: Option<u64>,
 }
 
 /// A whole queue as an operator sees it.

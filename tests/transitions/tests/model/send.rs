@@ -213,6 +213,7 @@ async fn inspect(broker: &Broker, id: &TaskId) -> Result<Answer, BrokerError> {
         errors: found.errors,
         summary: found.summary,
         result: broker.result(id).await?,
+        cancel_ms: found.cancel_ms,
     }))
 }
 

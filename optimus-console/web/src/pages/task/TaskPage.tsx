@@ -59,7 +59,7 @@ function Parts({ task, refresh }: { task: TaskDetail; refresh: () => Promise<voi
           </p>
         </div>
       )}
-      <Explain lines={task.explain} />
+      <Explain lines={task.explain} state={task.state} />
       <div class="columns is-task">
         <div class="stack">
           <PayloadPanel title="Arguments" payload={task.arguments} absent="The task has none." />

@@ -13,6 +13,7 @@ const NAMES: Record<TimelineRow["kind"], string> = {
   retry: "Retry",
   ended: "Ended",
   lost: "Lost",
+  asked: "Cancel requested",
   cancelled: "Cancelled",
 };
 

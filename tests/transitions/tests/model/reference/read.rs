@@ -84,6 +84,7 @@ impl Queue {
             errors: lines.collect::<Vec<_>>().join("\n"),
             summary,
             result: self.results.get(id).cloned(),
+            cancel_ms: task.and_then(|task| task.stop_asked),
         })
     }
 
