@@ -14,6 +14,7 @@ use optimus_core::{
 use crate::{
     advice::advice,
     consent::expect,
+    doctor::queues::ENDED_KEPT,
     failure::{Exit, Failure, exit_of},
     operation_text,
     output::{Out, clean, text},
@@ -53,24 +54,63 @@ pub(crate) async fn change(
     expected: Option<u64>,
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
-    change_because(session, &session.reason, act, filter, (expected, question)).await
+    let asked = (expected, question);
+    change_because(session, &session.reason, (act, filter), asked, |_| {}).await
 }
 
-/// The same, with another reason than that of the command line.
-pub(crate) async fn change_because(
+/// Counts the tasks that an operation has cancelled, asks, and requeues them. Those that were
+/// removed since, or have gone on, make it a part of the undo.
+pub(crate) async fn undo(
+    session: &Session<'_>,
+    cancelled: &Operation,
+    filter: OperationFilter,
+    expected: Option<u64>,
+) -> Result<Exit, Failure> {
+    let Operation { id, done, .. } = cancelled;
+    let default = format!("undo of {id}");
+    let why = if session.reason.is_empty() { &default } else { &session.reason };
+    let question = |count: &str| format!("Requeue {count} that were cancelled?");
+    let mut matched = 0;
+    let asked = (expected, question);
+    let exit = change_because(session, why, (OperationAct::Requeue, filter), asked, |count| {
+        matched = count;
+    })
+    .await?;
+    let missing = done.saturating_sub(matched);
+    if missing > 0 {
+        session.out.hint(&format!(
+            "{} of the {} that it has cancelled are not cancelled any more: they were removed, \
+             deleted or requeued since",
+            text::number(missing),
+            text::count(*done, "task")
+        ));
+    }
+    Ok(if missing > 0 && exit == Exit::Done { Exit::Partly } else { exit })
+}
+
+/// Changes tasks with another reason than that of the command line. `seen` learns how many match.
+async fn change_because(
     session: &Session<'_>,
     why: &str,
-    act: OperationAct,
-    filter: OperationFilter,
+    (act, filter): (OperationAct, OperationFilter),
     (expected, question): (Option<u64>, impl Fn(&str) -> String),
+    seen: impl FnOnce(u64),
 ) -> Result<Exit, Failure> {
     let operations = session.client.operations();
-    let operation = operations.count(act, filter, session.by.clone()).await?;
+    let operation = operations.count_because(act, filter, session.by.clone(), why).await?;
     let operation = counted(session, operation).await?;
     if let Some(problem) = failed(&operation) {
         return Err(problem);
     }
     let matched = operation.matched;
+    seen(matched);
+    if act == OperationAct::Cancel && matched > ENDED_KEPT {
+        session.out.hint(&format!(
+            "workers keep the latest {} cancelled tasks of a queue, unless `keep_ended` says \
+             otherwise, and remove the others: those can't be brought back",
+            text::number(ENDED_KEPT)
+        ));
+    }
     if let Err(problem) = agree(session, &operation, expected, question) {
         operations.cancel(&operation.id).await?;
         return Err(problem);

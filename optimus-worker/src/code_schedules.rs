@@ -142,7 +142,7 @@ impl CodeSchedules {
             StoredAs::KeptNewer(stored) => {
                 let text = "a later release has stored this schedule, which stays; after a return \
                             to an earlier release, once no worker of the later one runs, remove it \
-                            with Schedules::remove";
+                            with `optimus schedule remove` or Schedules::remove";
                 log_event!(log, WARN, schedule = name, release, stored, "{text}");
             }
             StoredAs::IsMadeAtRunTime | StoredAs::IsOfCode => {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Operation, OperationAct, OperationError, OperationState};
+use optimus_core::{Operation, OperationError, OperationState};
 use serde::Serialize;
 
 use crate::{
@@ -134,15 +134,12 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
                     Exit::Refused,
                     format!(
                         "operation {id} can't be undone: it has cancelled no task, and only \
-                         cancelled tasks can go back"
+                         cancelled tasks can go back; `optimus task cancel` ends tasks that a \
+                         requeue has made ready"
                     ),
                 ));
             };
-            let question = |count: &str| format!("Requeue {count} that were cancelled?");
-            let default = format!("undo of {id}");
-            let why = if session.reason.is_empty() { &default } else { &session.reason };
-            let asked = (expect, question);
-            operation::change_because(session, why, OperationAct::Requeue, filter, asked).await
+            operation::undo(session, &found, filter, expect).await
         }
     }
 }

@@ -33,6 +33,10 @@ struct Look {
     waiters: Vec<Waiter>,
 }
 
+/// How many dead tasks of a queue, and how many cancelled ones, workers keep unless they are told
+/// otherwise.
+pub(crate) const ENDED_KEPT: u64 = 10_000;
+
 /// How many blocked tasks are read to name those that wait for a task.
 const WAITERS_MAX: usize = 64;
 
@@ -97,6 +101,7 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         let dead = text::count(dead, "dead task");
         findings.push(Finding::note("dead", format!("{dead} kept: `optimus dead list`")));
     }
+    findings.extend(looks.iter().filter_map(Look::full));
     Ok(findings)
 }
 
@@ -113,6 +118,23 @@ async fn waiters(inspector: &Inspector, rows: &[TaskRow]) -> Result<Vec<Waiter>,
 }
 
 impl Look {
+    /// Says that workers remove ended tasks because there are too many.
+    fn full(&self) -> Option<Finding> {
+        let (queue, counts) = (&self.queue, &self.counts);
+        let kept = counts.dead.max(counts.cancelled);
+        (kept >= ENDED_KEPT && counts.purged > 0).then(|| {
+            let text = format!(
+                "queue {queue} keeps {} dead and {} cancelled tasks, and has removed {} so far, \
+                 because they were too many or too old: a removed task can't be requeued; \
+                 WorkerBuilder::keep_ended sets how many are kept",
+                text::number(counts.dead),
+                text::number(counts.cancelled),
+                text::number(counts.purged)
+            );
+            Finding::note("removed", text)
+        })
+    }
+
     fn check(&self, now: DateTime<Utc>, late: Duration, setters: &LimitSetters) -> Vec<Finding> {
         let Self { queue, counts, workers, why, blocked, .. } = self;
         let waits = Waits { queue, why, now, late, setters, waiters: &self.waiters };

@@ -1,15 +1,15 @@
-//! Checks the sources: whether somebody scans them, whether they are paused, or slow because their
-//! tasks fail.
+//! Checks the sources: whether somebody scans them, whether they are paused, slow because their
+//! tasks fail, or can't be read.
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{Error, SourceDetails};
+use optimus_core::{Error, SliceDetails, SourceDetails};
 
 use super::{Finding, shards::lost_since};
 use crate::{
     advice::advice,
     failure::Failure,
-    output::text,
+    output::{clean, text},
     session::{REQUESTS_MAX, Session},
 };
 
@@ -38,12 +38,29 @@ fn of_source(source: &SourceDetails, now: DateTime<Utc>) -> Option<Finding> {
         );
         return Some(Finding::warning("sources", text));
     }
+    if let Some(failed) = failing(source) {
+        return Some(failed);
+    }
     source.slow_since?;
     let text = format!(
         "source {name} reads only a few rows a minute, because {:.0} % of the last attempts at its \
          tasks have failed; `optimus dead fingerprints` lists the errors of those that are dead, \
          and it reads all rows again once more attempts succeed than fail",
         100.0 * source.failed
+    );
+    Some(Finding::warning("sources", text))
+}
+
+/// Says that pages can't be read, so that rows get no tasks.
+fn failing(source: &SourceDetails) -> Option<Finding> {
+    let is_failing = |slice: &&SliceDetails| !slice.scans.error.is_empty();
+    let mut failing = source.slices.iter().filter(is_failing);
+    let (name, first) = (&source.name, failing.next()?);
+    let text = format!(
+        "source {name}: the last page of {} failed, so rows may get no tasks: {}; {} has more",
+        text::count(1 + failing.count() as u64, "slice"),
+        clean::line(&first.scans.error),
+        advice("source show", [name])
     );
     Some(Finding::warning("sources", text))
 }

@@ -211,6 +211,15 @@ async fn what_is_paused_or_slow_of_shards_and_sources_is_named() {
     assert!(text.contains(paused), "{text}");
     let slow = warned(&stage, "5m", &["sources"]).remove(0);
     assert!(slow.starts_with("source rows reads only a few rows a minute, because 90 %"), "{slow}");
+    let failing = serde_json::json!({ "failed": 3, "error": "no such column:\nfailures" });
+    let figures = BTreeMap::from([(1, failing.to_string())]);
+    broker.survey(&rows, ended, None, &figures).await.unwrap();
+    let failing = warned(&stage, "5m", &["sources"]).remove(0);
+    let said = "source rows: the last page of 1 slice failed, so rows may get no tasks: no such";
+    assert!(
+        failing.starts_with(said) && failing.contains("`optimus source show rows`"),
+        "{failing}"
+    );
     broker.suspend(&rows, None, "ann", "").await.unwrap();
     let text = stage.optimus(&["doctor"]).out;
     let paused = "source rows is paused by ann until it is resumed: `optimus source resume rows`";

@@ -111,6 +111,10 @@ async fn what_an_operation_has_cancelled_goes_back() {
     assert_eq!(stage.state(&one).await, TaskState::Cancelled, "another has cancelled it");
     let cancelled = stage.optimus(&[&line[..], &["--yes"]].concat()).ended(0).err;
     assert!(cancelled.contains("`optimus op undo ") && cancelled.contains("brings them back"));
+    let id = latest(&stage).await.unwrap().id;
+    stage.optimus(&["task", "delete", &others[0].to_string(), "--yes"]).ended(0);
+    let undone = stage.optimus(&["op", "undo", &id, "--yes"]).ended(5);
+    assert!(undone.err.contains("1 of the 2 tasks that it has cancelled"), "{undone:?}");
     stage.optimus(&["task", "cancel", "--task", "send"]).ended(2);
     let refused = stage.optimus(&["task", "cancel"]).ended(2).err;
     assert!(refused.contains("ids") && refused.contains("--state ready"), "{refused}");

@@ -223,8 +223,8 @@ on_both! {
         assert_eq!((&*fullest.key, fullest.waiting), ("cust-6", 3));
         let text = why.to_string();
         assert!(text.contains("2. task double: paused by ann (a bug)"), "{text}");
-        assert!(text.contains("7. tasks wait in 3 more lanes: `lanes` of"), "{text}");
-        assert!(text.contains("12. 3 more limits and pauses hold tasks back: `limits`"), "{text}");
+        assert!(text.contains("7. tasks wait in 3 more lanes: `optimus lane list`"), "{text}");
+        assert!(text.contains("12. 3 more limits and pauses hold tasks back: `optimus"), "{text}");
         worker.stop().await;
     }
 
