@@ -2,11 +2,15 @@
 
 use std::{error::Error as _, io, sync::Arc};
 
+use chrono::DateTime;
 use redis::RedisError;
-use tokio_rustls::rustls::{AlertDescription, CertificateError, Error};
+use tokio_rustls::rustls::{AlertDescription, CertificateError, Error, pki_types::UnixTime};
 
 use super::{Identity, Tls};
-use crate::broker::{dial_error::DialError, tls_probe::SPEAKS_PLAINLY};
+use crate::{
+    broker::{dial_error::DialError, tls_probe::SPEAKS_PLAINLY},
+    obstacle_text::time_text,
+};
 
 /// The word in the error of rustls about a certificate that does not have version 3.
 const VERSION_1: &str = "UnsupportedCertVersion";
@@ -51,14 +55,12 @@ impl Tls {
                          the file of the one that has by the parameter ca of the URL"
                     .to_owned(),
             },
-            Of::Expired | Of::ExpiredContext { .. } => format!(
-                "the server's certificate has expired; renew it, or correct this machine's clock \
-                 ({problem})"
-            ),
-            Of::NotValidYet | Of::NotValidYetContext { .. } => format!(
-                "the server's certificate is not valid yet; correct this machine's clock, or the \
-                 certificate ({problem})"
-            ),
+            Of::Expired => expired(""),
+            Of::ExpiredContext { not_after, .. } => expired(&format!(" on {}", date(*not_after))),
+            Of::NotValidYet => early(" yet"),
+            Of::NotValidYetContext { not_before, .. } => {
+                early(&format!(" before {}", date(*not_before)))
+            }
             Of::NotValidForName | Of::NotValidForNameContext { .. } => format!(
                 "the server's certificate is for another name; set the parameter server_name of \
                  the URL to one that it has, or verify=ca ({problem})"
@@ -107,6 +109,24 @@ impl Tls {
             other => refused(other),
         }
     }
+}
+
+fn expired(when: &str) -> String {
+    format!("the server's certificate has expired{when}; renew it, or correct this machine's clock")
+}
+
+fn early(when: &str) -> String {
+    format!(
+        "the server's certificate is not valid{when}; correct this machine's clock, or the \
+         certificate"
+    )
+}
+
+/// Returns a date of a certificate, such as `2026-11-22T18:00:00Z`. The text of rustls also has the
+/// present second, so each attempt would look like another problem and be logged.
+fn date(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    DateTime::from_timestamp(seconds, 0).map_or_else(|| format!("{seconds} s"), time_text)
 }
 
 fn refused(alert: AlertDescription) -> String {

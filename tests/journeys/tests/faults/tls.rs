@@ -143,7 +143,8 @@ async fn a_server_whose_certificate_has_expired_is_refused() {
     let server = server(authority.expired_server()).await;
     for verify in ["", "&verify=ca"] {
         let url = server.url(&format!("{}{verify}", ca(&authority)));
-        refused_with(&url, &["expired", "renew", "clock"]).await;
+        // No word depends on the time of the attempt: an outage logs each problem once.
+        refused_with(&url, &["expired on 2001-01-01T00:00:00Z; renew it", "clock"]).await;
     }
     Client::connect(&server.url("verify=none")).await.unwrap();
 }
