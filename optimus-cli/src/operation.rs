@@ -9,12 +9,12 @@ use std::{
 use chrono::{DateTime, Utc};
 use optimus_core::{
     Operation, OperationAct, OperationError, OperationFilter, OperationState, Operations,
+    broker::Keep,
 };
 
 use crate::{
     advice::advice,
     consent::expect,
-    doctor::queues::ENDED_KEPT,
     failure::{Exit, Failure, exit_of},
     operation_text,
     output::{Out, clean, text},
@@ -54,8 +54,9 @@ pub(crate) async fn change(
     expected: Option<u64>,
     question: impl Fn(&str) -> String,
 ) -> Result<Exit, Failure> {
-    let asked = (expected, question);
-    change_because(session, &session.reason, (act, filter), asked, |_| {}).await
+    let why = &session.reason;
+    let operation = count(session, why, act, filter).await?;
+    change_counted(session, why, operation, (expected, question)).await
 }
 
 /// Counts the tasks that an operation has cancelled, asks, and requeues them. Those that were
@@ -69,14 +70,8 @@ pub(crate) async fn undo(
     let Operation { id, done, .. } = cancelled;
     let default = format!("undo of {id}");
     let why = if session.reason.is_empty() { &default } else { &session.reason };
-    let question = |count: &str| format!("Requeue {count} that were cancelled?");
-    let mut matched = 0;
-    let asked = (expected, question);
-    let exit = change_because(session, why, (OperationAct::Requeue, filter), asked, |count| {
-        matched = count;
-    })
-    .await?;
-    let missing = done.saturating_sub(matched);
+    let operation = count(session, why, OperationAct::Requeue, filter).await?;
+    let missing = done.saturating_sub(operation.matched);
     if missing > 0 {
         session.out.hint(&format!(
             "{} of the {} that it has cancelled are not cancelled any more: they were removed, \
@@ -85,30 +80,40 @@ pub(crate) async fn undo(
             text::count(*done, "task")
         ));
     }
+    let question = |count: &str| format!("Requeue {count} that were cancelled?");
+    let exit = change_counted(session, why, operation, (expected, question)).await?;
     Ok(if missing > 0 && exit == Exit::Done { Exit::Partly } else { exit })
 }
 
-/// Changes tasks with another reason than that of the command line. `seen` learns how many match.
-async fn change_because(
+/// Counts the tasks of a new operation.
+async fn count(
     session: &Session<'_>,
     why: &str,
-    (act, filter): (OperationAct, OperationFilter),
-    (expected, question): (Option<u64>, impl Fn(&str) -> String),
-    seen: impl FnOnce(u64),
-) -> Result<Exit, Failure> {
+    act: OperationAct,
+    filter: OperationFilter,
+) -> Result<Operation, Failure> {
     let operations = session.client.operations();
     let operation = operations.count_because(act, filter, session.by.clone(), why).await?;
     let operation = counted(session, operation).await?;
-    if let Some(problem) = failed(&operation) {
-        return Err(problem);
-    }
-    let matched = operation.matched;
-    seen(matched);
-    if act == OperationAct::Cancel && matched > ENDED_KEPT {
+    failed(&operation).map_or(Ok(operation), Err)
+}
+
+/// Asks about an operation that was just counted, and changes its tasks. One that changes nothing
+/// is cancelled.
+async fn change_counted(
+    session: &Session<'_>,
+    why: &str,
+    operation: Operation,
+    (expected, question): (Option<u64>, impl Fn(&str) -> String),
+) -> Result<Exit, Failure> {
+    let operations = session.client.operations();
+    let Operation { act, matched, .. } = operation;
+    let kept = Keep::DEFAULT.tasks as u64;
+    if act == OperationAct::Cancel && matched > kept {
         session.out.hint(&format!(
             "workers keep the latest {} cancelled tasks of a queue, unless `keep_ended` says \
              otherwise, and remove the others: those can't be brought back",
-            text::number(ENDED_KEPT)
+            text::number(kept)
         ));
     }
     if let Err(problem) = agree(session, &operation, expected, question) {

@@ -122,7 +122,7 @@ impl Inspector {
         let error = found.errors.lines().filter_map(read_error).next_back();
         let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
         let record = TaskRecord::decode(found.record).ok();
-        let mut obstacles = Vec::new();
+        let mut obstacles = vec![Obstacle::Ended { state: found.state, error }];
         if is_unmet {
             let is_void = self.broker.is_void(id).await?;
             obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
@@ -132,7 +132,6 @@ impl Inspector {
         {
             obstacles.push(Obstacle::FailedRow { source: source.to_owned() });
         }
-        obstacles.insert(0, Obstacle::Ended { state: found.state, error });
         Ok(Explanation::of(obstacles).at(self.member_place(record.as_ref()).await?))
     }
 

@@ -256,7 +256,7 @@ pub enum Obstacle {
         or_more: bool,
     },
     /// The task has a record and is in none of the lists of its queue, so no worker finds it.
-    /// Something other than Optimus has changed a key.
+    /// Another program has changed a key, or Redis has stopped a call half-way.
     Unlisted,
     /// The worker is not registered in the queue: it does not serve the queue, or its lease is
     /// over.

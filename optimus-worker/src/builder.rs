@@ -19,11 +19,6 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The default limits of ended tasks. Up to 26 KiB a task on average, the limit by number applies
-/// first, and otherwise the limit by bytes. With both states full, a queue uses half a GiB, which a
-/// small Redis can hold in addition to its live tasks.
-const KEEP_ENDED: Keep =
-    Keep { tasks: 10_000, bytes: 256 * 1024 * 1024, age: DAY.saturating_mul(180) };
 const UNUSED_FOR: Duration = DAY;
 /// In effect no limit, but a number that scripts can still compute with.
 const ENDED_FOR_MAX: Duration = DAY.saturating_mul(36_500);
@@ -73,7 +68,7 @@ impl WorkerBuilder {
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(5),
             misfit_grace: Duration::from_secs(3600),
-            keep_ended: KEEP_ENDED,
+            keep_ended: Keep::DEFAULT,
             unused_for: UNUSED_FOR,
             shutdown_grace: Duration::from_secs(25),
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{future::try_join_all, try_join};
 use optimus_core::{
     Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskId,
-    TaskRecord, TaskRow, TaskState, WorkerDetails,
+    TaskRecord, TaskRow, TaskState, WorkerDetails, broker::Keep,
 };
 
 use super::{
@@ -32,10 +32,6 @@ struct Look {
     /// What some of the blocked tasks wait for, if some wait for other tasks.
     waiters: Vec<Waiter>,
 }
-
-/// How many dead tasks of a queue, and how many cancelled ones, workers keep unless they are told
-/// otherwise.
-pub(crate) const ENDED_KEPT: u64 = 10_000;
 
 /// How many blocked tasks are read to name those that wait for a task.
 const WAITERS_MAX: usize = 64;
@@ -122,7 +118,7 @@ impl Look {
     fn full(&self) -> Option<Finding> {
         let (queue, counts) = (&self.queue, &self.counts);
         let kept = counts.dead.max(counts.cancelled);
-        (kept >= ENDED_KEPT && counts.purged > 0).then(|| {
+        (kept >= Keep::DEFAULT.tasks as u64 && counts.purged > 0).then(|| {
             let text = format!(
                 "queue {queue} keeps {} dead and {} cancelled tasks, and has removed {} so far, \
                  because they were too many or too old: a removed task can't be requeued; \

@@ -47,6 +47,17 @@ pub struct Keep {
     pub age: Duration,
 }
 
+impl Keep {
+    /// The default limits. Up to 26 KiB a task on average, the limit by number applies first, and
+    /// otherwise the limit by bytes. With both states full, a queue uses half a GiB, which a small
+    /// Redis can hold in addition to its live tasks.
+    pub const DEFAULT: Self = Self {
+        tasks: 10_000,
+        bytes: 256 * 1024 * 1024,
+        age: Duration::from_secs(180 * 24 * 60 * 60),
+    };
+}
+
 /// The result of a purge.
 #[derive(Debug, Clone, Copy)]
 pub struct Purged {

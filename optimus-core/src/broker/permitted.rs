@@ -75,10 +75,12 @@ struct Permit {
 }
 
 impl Permit {
-    /// Returns why this call is not sent, if the user lacks a permission for it.
-    fn refusal(&self, call: &ScriptCall) -> Option<BrokerError> {
-        let missing = self.missing.as_ref().filter(|missing| missing.stops(call))?;
-        Some(missing.error("nothing was changed"))
+    /// Returns for each call why it is not sent, if the user lacks a permission for it. Empty if
+    /// all are sent.
+    fn refusals(&self, calls: &[ScriptCall]) -> Vec<Option<BrokerError>> {
+        let Some(missing) = &self.missing else { return Vec::new() };
+        let refused = |call| missing.stops(call).then(|| missing.error("nothing was changed"));
+        calls.iter().map(refused).collect()
     }
 }
 
@@ -103,7 +105,7 @@ impl Broker {
                 Err(problem) => return refused(problem),
             };
             let mut commands = commands();
-            let refusals: Vec<_> = calls.iter().map(|call| permit.refusal(call)).collect();
+            let refusals = permit.refusals(calls);
             if let Some(problem) = refusals.iter().flatten().next() {
                 if commands.len() > calls.len() {
                     return refused(problem.clone());
@@ -114,7 +116,7 @@ impl Broker {
             let is_empty = commands.is_empty();
             let (_, answers) = self.send_over(permit.only, commands).await;
             if is_empty || !answers.is_empty() || permit.only.is_none() {
-                return each_answer(refusals, answers);
+                return if refusals.is_empty() { answers } else { each_answer(refusals, answers) };
             }
         }
         refused(BrokerError::NotDone("the connection to Redis breaks again and again".into()))

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 pub mod blocking_task;
+pub mod completions;
 pub mod digests;
 pub mod log;
 pub mod one_thread;

@@ -9,11 +9,8 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Bench, Double, Flaky, Raw};
-use optimus_core::{
-    BoxError, CancelAnswer, Client, Credentials, Due, Lease, QueueName, Task, WorkerId,
-    broker::Completion,
-};
+use crate::common::{Bench, Double, Flaky, Raw, completions::success_of};
+use optimus_core::{BoxError, CancelAnswer, Client, Credentials, Due, QueueName, Task, WorkerId};
 use optimus_testkit::{RedisServer, eventually, namespace};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -78,8 +75,7 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
     let all = rules(&namespace);
     let needed = |rule: &&String| rule.starts_with(['+', '~']) && !UNUSED.contains(&rule.as_str());
     for missing in all.iter().filter(needed) {
-        let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
-        set_user(&mut admin, &others).await;
+        set_user(&mut admin, &without(missing, &all)).await;
         let worker = optimus_worker::Worker::builder(&url).namespace(&namespace).quiet();
         let worker = worker.only_named_tasks().task_type::<Double>().build().unwrap();
         let problem = worker.run_until(std::future::pending::<()>()).await.unwrap_err();
@@ -116,8 +112,7 @@ async fn a_call_that_its_user_may_not_finish_changes_nothing_and_works_with_the_
         let cancelled = client.submit(call()).await.unwrap();
         cancelled.cancel().await.unwrap();
         let before = counts().await;
-        let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
-        set_user(&mut admin, &others).await;
+        set_user(&mut admin, &without(missing, &all)).await;
         // The next connection may as well lead to another server, with other users.
         admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
         let is_back = async || client.inspector().counts("default").await.is_ok();
@@ -147,8 +142,7 @@ async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
     for missing in ["+evalsha", "+hset", "+rpush", "+hget"] {
         let namespace = namespace();
         let all = rules(&namespace);
-        let others: Vec<String> = all.iter().filter(|rule| *rule != missing).cloned().collect();
-        set_user(&mut admin, &others).await;
+        set_user(&mut admin, &without(missing, &all)).await;
         let bench = Bench::shared(&url, &namespace).await;
         let problem = match bench.client.submit(Double { number: 21 }.call()).await {
             Err(problem) => problem,
@@ -203,13 +197,16 @@ async fn a_login_that_goes_on_as_another_user_asks_what_that_user_may_do() {
     let submit = async || client.submit(Double { number: 1 }.call()).await;
     submit().await.unwrap();
     is_second.store(true, Ordering::Relaxed);
-    let mut accepted = 1;
-    let problem = loop {
+    let (mut accepted, mut problem) = (1, None);
+    eventually("a submit is refused", SOON, async || {
         match submit().await {
             Ok(_) => accepted += 1,
-            Err(problem) => break problem.to_string(),
+            Err(refusal) => problem = Some(refusal.to_string()),
         }
-    };
+        problem.is_some()
+    })
+    .await;
+    let problem = problem.expect("it was refused");
     assert!(problem.contains("add to its ACL: +rpush"), "{problem}");
     set_user_named(&mut admin, "two", &all).await;
     submit().await.unwrap();
@@ -238,20 +235,7 @@ async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
     }
     broker.register(&queue, &worker, SOON, "{}").await.unwrap();
     let claimed = broker.claim(&queue, &worker, 1, 1).await.unwrap();
-    let id = claimed.grants.into_iter().next().expect("a task is ready").id;
-    let done = Completion {
-        lease: Lease { id, worker: worker.clone(), token: claimed.token },
-        task: Double::NAME,
-        biz_id: None,
-        attempt: 1,
-        took: Duration::ZERO,
-        ended_ms: claimed.now_ms,
-        lane: None,
-        outcome_ttl: None,
-        member: None,
-        result: None,
-        has_sides: false,
-    };
+    let done = success_of::<Double>(&claimed, &worker);
     // Only a claim needs this permission.
     set_user(&mut admin, &without("+lpop", &all)).await;
     admin.run("CLIENT KILL TYPE normal SKIPME yes").await;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use crate::common::{Bench, Running};
+use crate::common::{Bench, Running, completions::success_of};
 use optimus_core::{
-    BoxError, Call, Context, Key, Lease, QueueName, Task, TaskHandle, TaskOptions, TaskState,
-    WorkerId,
+    BoxError, Call, Context, Key, QueueName, Task, TaskHandle, TaskOptions, TaskState, WorkerId,
     broker::{Broker, Completion},
 };
 use optimus_testkit::{RedisServer, eventually};
@@ -79,19 +78,10 @@ async fn reserve_and_die(bench: &Bench) {
     let (ghost, lease) = (WorkerId::generate("ghost", 1), Duration::from_secs(2));
     broker.register(&stock, &ghost, lease, "{}").await.unwrap();
     let claimed = broker.claim(&stock, &ghost, 1, 1).await.unwrap();
-    let [grant] = &claimed.grants[..] else { panic!("it is granted one task") };
     let done = Completion {
-        lease: Lease { id: grant.id.clone(), worker: ghost.clone(), token: claimed.token },
-        task: Reserve::NAME,
         biz_id: Some("17".into()),
-        attempt: 1,
-        took: Duration::ZERO,
-        ended_ms: 0,
-        lane: None,
         outcome_ttl: Some(WEEK),
-        member: None,
-        result: None,
-        has_sides: false,
+        ..success_of::<Reserve>(&claimed, &ghost)
     };
     let call = broker.complete_call(&stock, &ghost, &[done]);
     let answer = broker.run_all(vec![call]).await.remove(0).unwrap();

@@ -7,16 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{
-    Due, Lease, OperationAct, QueueName, Task, TaskState, WorkerId,
-    broker::{Broker, Completion},
-};
+use optimus_core::{Due, OperationAct, QueueName, Task, TaskState, WorkerId, broker::Broker};
 use optimus_testkit::{RedisServer, eventually};
 use redis::{Value, aio::MultiplexedConnection};
 use tokio::{sync::watch, time::interval};
 
 use crate::{
-    common::{Bench, Double},
+    common::{Bench, Double, completions::success_of},
     operations::{all, counted},
 };
 
@@ -64,20 +61,7 @@ impl Steady {
         let begun = Instant::now();
         let claimed = self.broker().claim(&self.queue, &self.worker, self.seq, 1).await.unwrap();
         let took = begun.elapsed();
-        let id = claimed.grants.into_iter().next().expect("a task is ready").id;
-        let done = Completion {
-            lease: Lease { id, worker: self.worker.clone(), token: claimed.token },
-            task: Double::NAME,
-            biz_id: None,
-            attempt: 1,
-            took: Duration::ZERO,
-            ended_ms: claimed.now_ms,
-            lane: None,
-            outcome_ttl: None,
-            member: None,
-            result: None,
-            has_sides: false,
-        };
+        let done = success_of::<Double>(&claimed, &self.worker);
         let call = self.broker().complete_call(&self.queue, &self.worker, &[done]);
         self.broker().report(call).await.unwrap();
         took
