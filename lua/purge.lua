@@ -4,10 +4,11 @@
 --
 -- The script removes the oldest tasks of each state first: those past their age, those above the
 -- number of tasks, and those above the bytes. It counts each task under the first reason that
--- applies. It keeps a dead task that blocks its lane, because that lane waits for an operator.
--- `purge_from` in `meta` shows where the next call begins, so that many such tasks do not keep the
--- script from those behind them, and `logs_from` does the same for logs. After a call that removes
--- nothing there is no more to do at once.
+-- applies. Tasks that have just ended stay above the number, so that an operator can bring back all
+-- of them; the bytes bound them. It keeps a dead task that blocks its lane, because that lane waits
+-- for an operator. `purge_from` in `meta` shows where the next call begins, so that many such tasks
+-- do not keep the script from those behind them, and `logs_from` does the same for logs. After a
+-- call that removes nothing there is no more to do at once.
 --
 -- The script records the latest birth of the tasks that it removes: `await` concludes that a later
 -- task without a record has succeeded, unless the task is among the deleted. Deleted ids are kept
@@ -16,7 +17,7 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 tasks to keep of each state · 3 bytes to keep of each · 4 age ms · 5
---        ledger idle ms
+--        ledger idle ms · 6 ms for which the number removes no task that ended
 -- REPLY  OK, how many tasks were purged, '1' if more is due, how many workers the queue has, how
 --        many of the tasks were above the number to keep, how many above the bytes
 -- REFUSE NEWER with the required number
@@ -26,7 +27,7 @@ local errors, blobs, priorities = KEYS[6], KEYS[7], KEYS[8]
 local ledgers, workers, deleted, groups = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local logs, logged = KEYS[13], KEYS[14]
 local now, keep, keep_bytes = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local age_ms, idle_ms = tonumber(ARGV[4]), tonumber(ARGV[5])
+local age_ms, idle_ms, recent_ms = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local sides = { tries, errors, blobs, priorities }
 local PURGE_MAX, GROUPS_MAX = 64, 16
 local DELETED_MAX, DELETED_FOR_MS = 10000, 86400000
@@ -53,8 +54,9 @@ local function victims_of(zset, state, from)
   local oldest = redis.call('ZRANGE', zset, whole(from), whole(from + PURGE_MAX - 1), 'WITHSCORES')
   local goes_on, kept = #oldest == 2 * PURGE_MAX, 0
   for i = 1, #oldest, 2 do
-    local id, is_old = oldest[i], tonumber(oldest[i + 1]) <= now - age_ms
-    local is_above, is_heavy = left > keep, bytes > keep_bytes
+    local id, ended = oldest[i], tonumber(oldest[i + 1])
+    local is_old, is_recent = ended <= now - age_ms, ended > now - recent_ms
+    local is_above, is_heavy = left > keep and not is_recent, bytes > keep_bytes
     if not (is_old or is_above or is_heavy) then
       goes_on = false
       break

@@ -111,8 +111,8 @@ async fn change_counted(
     let kept = Keep::DEFAULT.tasks as u64;
     if act == OperationAct::Cancel && matched > kept {
         session.out.hint(&format!(
-            "workers keep the latest {} cancelled tasks of a queue, unless `keep_ended` says \
-             otherwise, and remove the others: those can't be brought back",
+            "for an hour, `optimus op undo` can bring back all of them; after it, workers keep the \
+             latest {} cancelled tasks of a queue, unless `keep_ended` says otherwise",
             text::number(kept)
         ));
     }

@@ -181,7 +181,7 @@ impl Scene {
                 "await" => drop(broker.wait_for_end(&self.ids[at], "client", None).await?),
                 "purge" => {
                     let age = Duration::from_secs(86_400);
-                    let keep = Keep { tasks: 0, bytes: 0, age };
+                    let keep = Keep { tasks: 0, recent: Duration::ZERO, bytes: 0, age };
                     broker.purge(&queue, keep, age).await?;
                 }
                 _ => unreachable!("{verb}"),

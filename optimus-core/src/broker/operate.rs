@@ -39,8 +39,10 @@ pub enum Deleted {
 /// The limits of a purge, for the dead tasks and separately for the cancelled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// The maximum number of tasks.
+    /// The maximum number of tasks that ended before `recent`.
     pub tasks: usize,
+    /// How long after its end a task is kept although there are more tasks.
+    pub recent: Duration,
     /// The maximum total bytes of the tasks.
     pub bytes: u64,
     /// How long each task is kept.
@@ -53,6 +55,7 @@ impl Keep {
     /// Redis can hold in addition to its live tasks.
     pub const DEFAULT: Self = Self {
         tasks: 10_000,
+        recent: Duration::from_secs(60 * 60),
         bytes: 256 * 1024 * 1024,
         age: Duration::from_secs(180 * 24 * 60 * 60),
     };
@@ -186,7 +189,8 @@ impl Broker {
             .arg(keep.tasks)
             .arg(keep.bytes)
             .arg(keep.age.as_millis())
-            .arg(ledger_idle.as_millis());
+            .arg(ledger_idle.as_millis())
+            .arg(keep.recent.as_millis());
         let mut reply = self.run(call).await?;
         Ok(Purged {
             tasks: reply.number()?,

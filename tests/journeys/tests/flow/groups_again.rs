@@ -220,7 +220,7 @@ on_both! {
         found.cancel().await.unwrap();
         assert_eq!(found.progress().await.unwrap().ended, Some(TaskState::Success));
         // The maintenance of the queue removes the other one.
-        let keep = Keep { tasks: 1_000, bytes: 1 << 30, age: Duration::from_secs(3600) };
+        let keep = Keep { age: Duration::from_secs(3600), ..Keep::DEFAULT };
         let queue = QueueName::new("default").unwrap();
         let forgotten = async || {
             bench.client.broker().purge(&queue, keep, Duration::from_secs(3600)).await.unwrap();

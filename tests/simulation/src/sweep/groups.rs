@@ -208,8 +208,8 @@ async fn later_member(
 
 /// Removes old groups. Those who still wait for one learn of it.
 async fn forget_old(actor: &Actor, queue: &QueueName) {
-    let (keep, now_ms) = (ms(u64::MAX >> 12), platform::now_ms());
-    let keep = Keep { tasks: 1_000_000, bytes: u64::MAX >> 12, age: keep };
+    let now_ms = platform::now_ms();
+    let keep = Keep { age: ms(u64::MAX >> 12), ..Keep::DEFAULT };
     let broker = actor.user.client.broker().at(now_ms + KEEP_MS + 60_000);
     drop(broker.purge(queue, keep, ms(u64::MAX >> 12)).await);
 }

@@ -61,7 +61,7 @@ fn later(hand: &Hand<'_>, days: u64) -> Broker {
 
 async fn purge(actor: &Actor, days: u64) {
     let hand = Hand::new(actor, "purges", LEASE).await;
-    let keep = Keep { tasks: 1_000_000, bytes: u64::MAX >> 12, age: AGE };
+    let keep = Keep { age: AGE, ..Keep::DEFAULT };
     drop(later(&hand, days).purge(&hand.queue, keep, AGE).await);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn ms(ms: u64) -> Duration {
 /// Limits for a purge: it keeps at most this many dead tasks and as many cancelled tasks, of any
 /// size, up to this age.
 pub(crate) fn keep(tasks: usize, age: Duration) -> Keep {
-    Keep { tasks, bytes: u64::from(u32::MAX), age }
+    Keep { tasks, recent: Duration::ZERO, bytes: u64::from(u32::MAX), age }
 }
 
 impl Bench {

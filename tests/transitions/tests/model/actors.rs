@@ -128,7 +128,7 @@ impl Actors {
                 let aimed = tasks.iter().map(|task| self.aimed(*task, aim, reference));
                 Call::Delete { ids: aimed.collect::<Option<_>>()? }
             }
-            Step::Purge { keep, bytes, age_ms, .. } => Call::Purge { keep, bytes, age_ms },
+            Step::Purge { keep, .. } => Call::Purge { keep },
             Step::Retire { idle_ms, .. } => Call::Retire { idle_ms },
             Step::Await { task, client, .. } => {
                 self.wait(self.aimed(task, Aim::Any, reference)?, client)

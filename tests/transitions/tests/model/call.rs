@@ -6,7 +6,7 @@ use std::{num::NonZeroU16, time::Duration};
 use chrono::DateTime;
 use optimus_core::{
     After, Due, Lane, OnLost, Submission, Submit, Task, TaskId, WorkerId,
-    broker::{Completion, Failure, Release},
+    broker::{Completion, Failure, Keep, Release},
 };
 
 use crate::jobs::{Fragile, job, job_of};
@@ -67,9 +67,7 @@ pub(crate) enum Call {
         ids: Vec<TaskId>,
     },
     Purge {
-        keep: usize,
-        bytes: u64,
-        age_ms: u64,
+        keep: Keep,
     },
     Retire {
         idle_ms: u64,

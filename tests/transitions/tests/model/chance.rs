@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use optimus_core::broker::{FailureOutcome, Give};
+use optimus_core::broker::{FailureOutcome, Give, Keep};
 use proptest::{collection::vec, prelude::*};
 
 use crate::step::{Aim, Kind, Pick, Plan, Step};
@@ -57,9 +57,11 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
     // so that these interact.
     let worker = || prop_oneof![4 => 0..3_u8, 1 => 3..12_u8];
     let client = || prop_oneof![3 => Just(0_u8), 1 => Just(1_u8), 1 => Just(2_u8)];
-    let keep = || prop_oneof![0..4_usize, Just(10_000)];
+    let minute = || prop::sample::select(vec![Duration::from_secs(60), Duration::ZERO]);
     // The limits are the bytes of small tasks, of large tasks, and of all tasks.
-    let keep_bytes = || prop_oneof![1 => 0..1_000_u64, 1 => 17_000..60_000_u64, 2 => Just(1 << 40)];
+    let bytes = prop_oneof![1 => 0..1_000_u64, 1 => 17_000..60_000_u64, 2 => Just(1 << 40)];
+    let keep = (prop_oneof![0..4_usize, Just(10_000)], minute(), bytes, minute())
+        .prop_map(|(tasks, recent, bytes, age)| Keep { tasks, recent, bytes, age });
     let lease_ms = || prop::sample::select(vec![15_000_u64, 15_000, 4_000]);
     prop_oneof![
         12 => clock(),
@@ -95,8 +97,7 @@ fn step(width: &Width) -> impl Strategy<Value = Step> {
             .prop_map(|(queue, lane, width)| Step::Resize { queue, lane, width }),
         2 => (queue(), vec(any::<u16>(), width.cancelled.clone()), aim(1, 1))
             .prop_map(|(queue, tasks, aim)| Step::Delete { queue, tasks, aim }),
-        4 => (queue(), keep(), keep_bytes(), prop::sample::select(vec![60_000, 0_u64]))
-            .prop_map(|(queue, keep, bytes, age_ms)| Step::Purge { queue, keep, bytes, age_ms }),
+        4 => (queue(), keep).prop_map(|(queue, keep)| Step::Purge { queue, keep }),
         2 => (queue(), prop::sample::select(vec![60_000, 0_u64]))
             .prop_map(|(queue, idle_ms)| Step::Retire { queue, idle_ms }),
         1 => queue().prop_map(|queue| Step::Abandon { queue }),

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use optimus_core::{Lease, broker::Reported};
+use optimus_core::{
+    Lease,
+    broker::{Keep, Reported},
+};
 
 use crate::{
     answer::{Answer, Granted, NotAdmitted},
@@ -52,9 +55,10 @@ impl Display for Call {
             Self::Delete { ids } => {
                 write!(f, "delete {}", list(ids.iter().map(ToString::to_string)))
             }
-            Self::Purge { keep, bytes, age_ms } => {
-                write!(f, "purge above {keep}, {bytes} bytes and {age_ms} ms")
-            }
+            Self::Purge { keep: Keep { tasks, recent, bytes, age } } => write!(
+                f,
+                "purge above {tasks} that ended {recent:?} ago, {bytes} bytes and {age:?}"
+            ),
             Self::Retire { idle_ms } => write!(f, "retire if unused for {idle_ms} ms"),
             Self::Await(Wait { id, client, along, .. }) => {
                 write!(f, "{client} awaits {id}, and asks for {} others", along.len())

@@ -1,8 +1,10 @@
 //! The end of a run: after any steps, a queue with one healthy worker becomes empty.
 
+use std::time::Duration;
+
 use optimus_core::{TaskId, WorkerId, broker::BATCH_MAX};
 
-use crate::{actors::relay, call::Call, run::Run};
+use crate::{actors::relay, acts::keep, call::Call, run::Run};
 
 const LEASE_MS: u64 = 15_000;
 
@@ -32,7 +34,7 @@ impl Run<'_> {
         self.now += LATER_MS;
         self.fill(false).await;
         self.drain_one(at, queue).await?;
-        let purge = || Call::Purge { keep: 0, bytes: 0, age_ms: 0 };
+        let purge = || Call::Purge { keep: keep(0, Duration::ZERO) };
         for _ in 0..CALLS_MAX {
             self.send_new(at, queue, purge()).await?;
             let reference = &self.sides[usize::from(queue)].reference;
@@ -108,7 +110,7 @@ impl Run<'_> {
 
     /// Deletes the dead tasks, which may block their lanes, and some of the tasks that wait.
     async fn unblock(&mut self, at: usize, queue: u8) -> Result<(), String> {
-        self.send_new(at, queue, Call::Purge { keep: 0, bytes: 0, age_ms: 0 }).await?;
+        self.send_new(at, queue, Call::Purge { keep: keep(0, Duration::ZERO) }).await?;
         let ids = self.sides[usize::from(queue)].reference.some_blocked(128);
         if ids.is_empty() {
             return Ok(());

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroU16, time::Duration};
 use optimus_core::{
     Submission, TaskId, TaskRecord, TaskState, WorkerId,
     broker::{
-        Applied, Batch, Broker, BrokerError, Claimed, Keep, KnownKeys, Lost, Outgoing, Purged,
-        QueueSeen, Reaped, Reasked, Receipt, Renewed, Resized, Returned, StoredBy,
+        Applied, Batch, Broker, BrokerError, Claimed, KnownKeys, Lost, Outgoing, Purged, QueueSeen,
+        Reaped, Reasked, Receipt, Renewed, Resized, Returned, StoredBy,
     },
 };
 
@@ -77,10 +77,8 @@ async fn answer(
         Call::Delete { ids } => {
             Answer::Deleted(broker.delete_all(queue, &ids.iter().collect::<Vec<_>>()).await?)
         }
-        Call::Purge { keep, bytes, age_ms } => {
-            let age = Duration::from_millis(*age_ms);
-            let keep = Keep { tasks: *keep, bytes: *bytes, age };
-            purged(broker.purge(queue, keep, Duration::from_millis(LEDGER_IDLE_MS)).await?)
+        Call::Purge { keep } => {
+            purged(broker.purge(queue, *keep, Duration::from_millis(LEDGER_IDLE_MS)).await?)
         }
         Call::Retire { idle_ms } => {
             Answer::Retired(broker.retire(queue, Duration::from_millis(*idle_ms)).await?)

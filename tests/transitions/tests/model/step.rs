@@ -1,7 +1,7 @@
 //! One step of a random run, as numbers that get their meaning when the step is applied. So a run
 //! is still valid after steps were removed.
 
-use optimus_core::broker::{FailureOutcome, Give};
+use optimus_core::broker::{FailureOutcome, Give, Keep};
 
 /// One step. `queue`, `worker`, `client` and `task` are indexes into the values that exist when the
 /// step is applied.
@@ -108,9 +108,7 @@ pub(crate) enum Step {
     },
     Purge {
         queue: u8,
-        keep: usize,
-        bytes: u64,
-        age_ms: u64,
+        keep: Keep,
     },
     Retire {
         queue: u8,

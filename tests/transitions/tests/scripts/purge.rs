@@ -52,6 +52,19 @@ async fn tasks_above_the_cap_are_purged_the_oldest_first(bench: Bench) {
     assert_eq!(bench.now().counts(&bench.queue).await.unwrap().purged, 2);
 }
 
+async fn tasks_that_have_just_ended_stay_above_the_cap(bench: Bench) {
+    mark_dead(&bench, 5).await;
+    let keep = Keep { recent: ms(7), ..keep(1, LONG) };
+    // Those that died at 0, 1 and 2 ms ended 7 ms ago or more, and four are above the cap.
+    assert_eq!(purge_above(&bench, 9, keep).await.above_count, 3);
+    assert_eq!(purge_above(&bench, 9, keep).await.tasks, 0);
+    assert_eq!(
+        purge_above(&bench, 10, Keep { bytes: 0, ..keep }).await.tasks,
+        2,
+        "the bytes count"
+    );
+}
+
 fn large() -> String {
     format!("\"{}\"", "x".repeat(LARGE))
 }
@@ -215,6 +228,7 @@ async fn it_returns_how_many_workers_the_queue_has(bench: Bench) {
 
 on_both![
     tasks_above_the_cap_are_purged_the_oldest_first,
+    tasks_that_have_just_ended_stay_above_the_cap,
     tasks_above_the_bytes_are_purged_the_oldest_first,
     each_purged_task_is_counted_for_its_first_reason,
     the_counted_bytes_are_those_of_the_kept_tasks,

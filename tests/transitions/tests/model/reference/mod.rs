@@ -224,7 +224,7 @@ impl Queue {
             Call::Pause { paused } => self.pause(now, *paused),
             Call::Resize { lane, width } => self.resize(now, lane, width.map(NonZeroU16::get)),
             Call::Delete { ids } => self.delete_all(now, ids),
-            Call::Purge { keep, bytes, age_ms } => self.purge(now, *keep, *bytes, *age_ms),
+            Call::Purge { keep } => self.purge(now, *keep),
             Call::Retire { idle_ms } => self.retire(now, *idle_ms),
             Call::Await(wait) => self.wait_for_end(wait),
             Call::State { id, stored_by } => Answer::State(self.state_for(id, stored_by.as_ref())),

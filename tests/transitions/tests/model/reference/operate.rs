@@ -1,11 +1,11 @@
 //! `cancel`, `requeue`, `delete`, `pause`, `purge`, `retire`: the calls of operators and the
 //! janitor.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use optimus_core::{
     Lease, TaskId, TaskState,
-    broker::{Cancelled, Deleted, Refusal},
+    broker::{Cancelled, Deleted, Keep, Refusal},
 };
 
 use super::{Ledger, Place, Queue, refused};
@@ -138,10 +138,14 @@ impl Queue {
     }
 
     /// Dead and Cancelled → ∅. Removes the oldest tasks of each state while one is past its age, or
-    /// the tasks are above the limit of number or bytes. It keeps tasks that block their lanes.
+    /// the tasks are above the limit of number or bytes. The number takes no task that has just
+    /// ended. It keeps tasks that block their lanes.
     /// It also removes idle ledgers. For tasks that were deleted a day ago, only the latest time of
     /// their ids is kept.
-    pub(super) fn purge(&mut self, now: u64, keep: usize, bytes: u64, age_ms: u64) -> Answer {
+    pub(super) fn purge(&mut self, now: u64, keep: Keep) -> Answer {
+        let ms =
+            |time: Duration| u64::try_from(time.as_millis()).expect("a step names short times");
+        let (age_ms, recent_ms) = (ms(keep.age), ms(keep.recent));
         let (mut tasks, mut more, mut above_count, mut above_bytes) = (0, false, 0, 0);
         for kind in [TaskState::Dead, TaskState::Cancelled] {
             let (mut taken, mut kept) = (0, 0);
@@ -150,8 +154,8 @@ impl Queue {
             let mut goes_on = oldest.len() == PURGED_MAX;
             for (at, id) in oldest {
                 let is_old = at + age_ms <= now;
-                let is_above = self.ended(kind).len() > keep;
-                let is_heavy = self.ended_bytes(kind) > bytes;
+                let is_above = self.ended(kind).len() > keep.tasks && at + recent_ms <= now;
+                let is_heavy = self.ended_bytes(kind) > keep.bytes;
                 if !(is_old || is_above || is_heavy) {
                     goes_on = false;
                     break;
