@@ -114,6 +114,11 @@ pub struct RunningTask {
     /// When the worker has claimed it, by Redis' clock.
     #[serde(rename = "since_ms", with = "chrono::serde::ts_milliseconds")]
     pub since: DateTime<Utc>,
+    /// For how many ms its handler has gone on after its timeout; `None` if it has not. A `fn`
+    /// handler keeps its task until it returns. An `async` one that goes on blocks a thread: its
+    /// attempt has timed out, and the task may run again elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_ms: Option<u64>,
     /// What its handler said last with [`Context::progress`](crate::Context::progress).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<TaskProgress>,
@@ -128,7 +133,7 @@ impl RunningTask {
     #[doc(hidden)]
     pub fn new(id: &TaskId, task: &str, attempt: u32, since_ms: u64) -> Self {
         let (id, task, since) = (id.to_string(), task.to_owned(), instant(since_ms));
-        Self { id, task, attempt, since, progress: None }
+        Self { id, task, attempt, since, late_ms: None, progress: None }
     }
 
     /// Returns the id of the task, if it can be read.

@@ -14,8 +14,9 @@ use optimus_core::{Context, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    decide_outcome::Facts, id_hasher::IdHasher, layer_ended::EndedCalls, outcome_log::Outcome,
-    role_wakeups::Wakeups, run_log::Calls, run_part::Part,
+    decide_outcome::Facts, id_hasher::IdHasher, late_handlers::LateHandlers,
+    layer_ended::EndedCalls, outcome_log::Outcome, role_wakeups::Wakeups, run_log::Calls,
+    run_part::Part,
 };
 
 /// A time of the standard clock. The standard clock is necessary because handlers can read the
@@ -207,6 +208,7 @@ pub(crate) struct Attempts {
     /// The deadline of every running attempt is at or after this time.
     earliest: Mutex<Option<Deadline>>,
     wakeups: Arc<Wakeups>,
+    pub(crate) late: LateHandlers,
 }
 
 fn earlier(first: Option<Deadline>, other: Deadline) -> Deadline {
@@ -219,7 +221,8 @@ fn key(lease: &Lease) -> Key {
 
 impl Attempts {
     pub(crate) fn new(wakeups: Arc<Wakeups>) -> Self {
-        Self { table: Mutex::default(), earliest: Mutex::default(), wakeups }
+        let (table, earliest, late) = Default::default();
+        Self { table, earliest, wakeups, late }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -26,6 +26,8 @@ const VARIES: f64 = 0.25;
 /// An idle process says that it runs something when it has run something for this time. Most tasks
 /// have ended by then.
 const BUSY_FOR: Duration = Duration::from_secs(1);
+/// A handler that goes on after its timeout is shown from here on. Most end before.
+const LATE_FROM: Duration = Duration::from_secs(1);
 /// How long a worker that ends tries to leave the list.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
@@ -156,9 +158,12 @@ impl Attends {
     fn doing(&mut self) -> ProcessDoing {
         let Shared { slots, attempts, .. } = &*self.shared;
         let mut doing = ProcessDoing::default();
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let now = Instant::now().into_std();
         (doing.slots, doing.busy) = (slots.allowed(), slots.busy());
         let mut running = attempts.snapshot();
         running.retain(|attempt| !attempt.is_settled());
+        running.append(&mut attempts.late.all());
         running.sort_by(|a, b| {
             (a.claimed_ms, a.lease.id.uuid()).cmp(&(b.claimed_ms, b.lease.id.uuid()))
         });
@@ -170,12 +175,13 @@ impl Attends {
                 let since_ms = attempt.claimed_ms;
                 let mut task = RunningTask::new(id, facts.task, facts.attempt, since_ms);
                 task.progress = attempt.ctx.last_progress();
+                let late = now.saturating_duration_since(attempt.limit());
+                task.late_ms = (late > LATE_FROM).then(|| ms(late));
                 task
             })
             .collect();
         doing.rss_bytes = vitals::rss_bytes();
         doing.cpu = self.cpu.measure(vitals::cpu_time(), Instant::now());
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         doing.blocked_ms = self.blocked().map(ms);
         doing
     }

@@ -186,6 +186,7 @@ impl Deadlines {
         if !attempt.settle() {
             return;
         }
+        self.shared.attempts.late.add(attempt);
         let decision = decide_outcome::time_out(attempt, fastrand::f64()).map(Decision::from);
         executor::report(&self.shared, attempt, decision);
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);

@@ -44,6 +44,7 @@ mod heartbeat;
 mod id_hasher;
 mod io_driver_watch;
 mod janitor;
+mod late_handlers;
 mod layer_ended;
 mod lease_state;
 mod ledger_retention;

@@ -115,7 +115,7 @@ fn asked_of(process: &ProcessDetails) -> &'static str {
 pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         ProcessCommand::List => {
-            let rows: Vec<_> = processes(session).await?.into_iter().map(ProcessRow::of).collect();
+            let rows: Vec<_> = all(session).await?.into_iter().map(ProcessRow::of).collect();
             session.out.rows(&rows, session.now().await?, "No process runs a worker.")?;
             Ok(Exit::Done)
         }
@@ -132,7 +132,7 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
         }
         ProcessCommand::Slots { id, count } => {
             let process = session.client.process(&id.parse()?);
-            let known = processes(session).await?;
+            let known = all(session).await?;
             let most = known.iter().find(|process| process.id.as_str() == id);
             let most = most.map_or(count, |process| count.min(process.about.concurrency));
             let target = format_args!("{id} {count}");
@@ -142,7 +142,7 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
         }
         ProcessCommand::Stop { id } => {
             let worker: WorkerId = id.parse()?;
-            if !processes(session).await?.iter().any(|process| process.id == worker) {
+            if !all(session).await?.iter().any(|process| process.id == worker) {
                 return Err(absent(&id));
             }
             session.consent.ask(&format!("Stop {id}?"))?;
@@ -154,7 +154,7 @@ pub(crate) async fn run(command: ProcessCommand, session: &Session<'_>) -> Resul
 }
 
 /// Reads all processes.
-async fn processes(session: &Session<'_>) -> Result<Vec<ProcessDetails>, Failure> {
+pub(crate) async fn all(session: &Session<'_>) -> Result<Vec<ProcessDetails>, Failure> {
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let page = session.inspector().processes(after.as_ref(), PAGE_MAX).await?;
@@ -179,7 +179,7 @@ async fn asked(
     if answer == ProcessAnswer::Absent {
         return Err(absent(id));
     }
-    let known = processes(session).await?;
+    let known = all(session).await?;
     if known.iter().any(|process| process.id.as_str() == id && process.is_lost) {
         session.out.hint(&format!("{LOST}; it obeys only if it comes back"));
     }
@@ -190,7 +190,7 @@ async fn asked(
 }
 
 async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
-    let (rows, now) = (processes(session).await?, session.now().await?);
+    let (rows, now) = (all(session).await?, session.now().await?);
     let Some(process) = rows.into_iter().find(|process| process.id.as_str() == id) else {
         return Err(absent(id));
     };
@@ -231,12 +231,14 @@ fn blocked(ms: u64) -> String {
 
 fn line(task: &RunningTask, now: DateTime<Utc>) -> String {
     let time = text::duration(text::since(task.since, now));
-    let mut line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
-    if let Some(progress) = &task.progress {
-        line.push_str("  ");
-        line.push_str(&progress_text(progress));
-    }
-    line
+    let line = format!("{}  {}  attempt {}  {time}", task.id, task.task, task.attempt);
+    let late = task.late_ms.map(Duration::from_millis);
+    let late = late.map(|late| format!("{} after its timeout", text::duration(late)));
+    [Some(line), late, task.progress.as_ref().map(progress_text)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("  ")
 }
 
 /// Returns how far a task has come, as its handler says.
@@ -249,7 +251,7 @@ pub(crate) async fn running(
     session: &Session<'_>,
     id: &TaskId,
 ) -> Result<Option<RunningTask>, Failure> {
-    let (id, rows) = (id.to_string(), processes(session).await?);
+    let (id, rows) = (id.to_string(), all(session).await?);
     let mut running = rows.into_iter().flat_map(|process| process.doing.running);
     Ok(running.find(|task| task.id == id))
 }

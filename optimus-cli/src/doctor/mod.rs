@@ -2,6 +2,7 @@
 
 pub(crate) mod deep;
 pub(crate) mod operations;
+pub(crate) mod processes;
 pub(crate) mod queues;
 mod schedules;
 pub(crate) mod server;

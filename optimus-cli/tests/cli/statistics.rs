@@ -138,6 +138,20 @@ async fn a_process_whose_handlers_block_it_is_shown_by_its_queue_and_by_doctor()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_goes_on_after_its_timeout_is_shown_by_its_process_and_by_doctor() {
+    let stage = Stage::new().await;
+    let id = stage.waiting("x").await;
+    serve(&stage, MINUTE).await;
+    let running =
+        format!(r#"{{"id":"{id}","task":"send","attempt":1,"since_ms":1,"late_ms":135000}}"#);
+    attend(&stage, &format!(r#"{{"slots":2,"busy":1,"running":[{running}]}}"#)).await;
+    let shown = stage.optimus(&["process", "show", PROCESS]).ended(0).out;
+    assert!(shown.contains("2 min 15 s after its timeout"), "{shown}");
+    let found = stage.optimus(&["doctor", "--quiet"]).ended(8).out;
+    assert!(found.contains(&format!("{id} (send) for 2 min 15 s")), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_lists_what_ended_on_a_day() {
     let stage = Stage::new().await;
     stage.client.pause("mail").await.unwrap();

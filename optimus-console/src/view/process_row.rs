@@ -44,6 +44,8 @@ pub(crate) struct RunningRow {
     pub(crate) worker: String,
     pub(crate) host: String,
     pub(crate) pid: u32,
+    /// For how long its handler has gone on after its timeout.
+    pub(crate) late_ms: Option<u64>,
     pub(crate) progress: Option<ProgressRow>,
 }
 
@@ -91,6 +93,7 @@ pub(crate) fn running<'a>(
         worker: process.id.to_string(),
         host: process.about.host.clone(),
         pid: process.about.pid,
+        late_ms: task.late_ms,
         progress: task.progress.as_ref().map(|progress| ProgressRow::of(progress, payloads)),
     })
 }

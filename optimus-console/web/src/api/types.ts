@@ -204,6 +204,8 @@ export interface RunningTask {
   task: string;
   attempt: number | null;
   since_ms: number | null;
+  /** For how long its handler has gone on after its timeout. */
+  late_ms: number | null;
   progress: Progress | null;
 }
 

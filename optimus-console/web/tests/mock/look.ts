@@ -206,6 +206,7 @@ export function processes(now: number) {
       task: ["welcome", "receipt", "charge_card", "resize"][index],
       attempt: 1 + (index % 2),
       since_ms: now - 12_000 * (index + 1),
+      late_ms: index === 2 ? 4_000 : null,
       progress: index % 2 === 0 ? { part: 0.3 + index * 0.2, text: "copied 42 of 100 rows" } : null,
     })),
   }));

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::common::{
     Bench, Gate, Wait, all_have_ended, blocking_task::KeepThread, one_thread::OneThreadWorker,
 };
-use optimus_core::{BoxError, Context, Obstacle, ProcessAnswer, ProcessDetails, Task, WorkerId};
+use optimus_core::{
+    BoxError, Context, Obstacle, ProcessAnswer, ProcessDetails, Task, TaskState, WorkerId,
+};
 use optimus_testkit::{Hold, eventually};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +97,21 @@ async fn an_operator_sees_how_far_a_running_task_has_come() {
     worker.stop().await;
 }
 
+/// Keeps a thread of its own until the test releases its [`Hold`].
+#[derive(Serialize, Deserialize)]
+struct KeepFn {}
+
+impl Task for KeepFn {
+    const NAME: &'static str = "keep_fn";
+    type Output = ();
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let hold: Hold = ctx.data().unwrap();
+        ctx.run_blocking(move || hold.keep_thread()).await;
+        Ok(())
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_sees_that_handlers_block_all_threads_of_a_worker() {
     let (bench, hold) = (Bench::on_redis().await, Hold::new());
@@ -119,6 +136,32 @@ async fn an_operator_sees_that_handlers_block_all_threads_of_a_worker() {
     hold.release();
     all_have_ended(&bench).await;
     only(&bench, "it goes on", |seen| seen.doing.blocked_ms.is_none()).await;
+    drop(worker);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_which_handlers_go_on_after_their_timeouts() {
+    let (bench, hold) = (Bench::on_redis().await, Hold::new());
+    let builder = bench.worker().concurrency(2).data(hold.clone());
+    let worker = OneThreadWorker::start(builder.task_type::<KeepThread>().task_type::<KeepFn>());
+    let short = Duration::from_millis(300);
+    // The thread of its own is there before the other one keeps the runtime.
+    let thread = bench.client.submit(KeepFn {}.call().timeout(short)).await.unwrap();
+    hold.arrivals().wait_for(1).await;
+    let call = KeepThread {}.call().timeout(short).max_retry(0);
+    let blocks = bench.client.submit(call).await.unwrap();
+    hold.arrivals().wait_for(2).await;
+    let late = |seen: &ProcessDetails| {
+        let late = seen.doing.running.iter().filter(|task| task.late_ms.is_some());
+        late.filter_map(optimus_core::RunningTask::task_id).collect::<Vec<_>>()
+    };
+    let seen = only(&bench, "both go on", |seen| late(seen).len() == 2).await;
+    assert_eq!(late(&seen), [thread.id().clone(), blocks.id().clone()]);
+    assert_eq!(blocks.status().await.unwrap(), TaskState::Dead, "its attempt has ended");
+    assert_eq!(thread.status().await.unwrap(), TaskState::Working, "its thread keeps the task");
+    hold.release();
+    all_have_ended(&bench).await;
+    only(&bench, "none goes on", |seen| seen.doing.running.is_empty()).await;
     drop(worker);
 }
 

@@ -1,7 +1,7 @@
 // One process and the tasks that it runs.
 
 import type { ProcessRow, RunningTask } from "../../api/types";
-import { bytes, percent, whole } from "../../text/format";
+import { bytes, duration, percent, whole } from "../../text/format";
 import { Ago, Since } from "../../ui/Ago";
 import { Empty } from "../../ui/Await";
 import { Icon } from "../../ui/Icon";
@@ -14,7 +14,7 @@ import { ProcessActs } from "./ProcessActs";
 const COLUMNS: Column<RunningTask>[] = [
   { name: "id", head: "Task", cell: (row) => <TaskLink id={row.id} whole /> },
   { name: "task", head: "Name", cell: (row) => <Text value={row.task} max={120} /> },
-  { name: "since", head: "Runs for", kind: "number", cell: (row) => <Since at={row.since_ms} /> },
+  { name: "since", head: "Runs for", kind: "number", cell: (row) => <RunsFor row={row} /> },
   {
     name: "attempt",
     head: "Attempt",
@@ -30,6 +30,8 @@ const COLUMNS: Column<RunningTask>[] = [
   },
 ];
 
+const LATE =
+  "Its handler goes on after its timeout, and keeps a slot until it returns or the process restarts. One that blocks its thread can't be stopped.";
 const BLOCKED =
   "Its handlers block all threads of their runtime, so it starts no task: let them await, or make them plain fns.";
 /** An idle process tells rarely what it does, so only its lease shows whether it is there. */
@@ -113,5 +115,18 @@ export function Process({ row, isOpen, toggle, done }: Props) {
       )}
       {isOpen && row.running.length === 0 && <Empty>Idle.</Empty>}
     </section>
+  );
+}
+
+function RunsFor({ row }: { row: RunningTask }) {
+  return (
+    <>
+      <Since at={row.since_ms} />
+      {row.late_ms !== null && (
+        <span class="tag is-bad" title={LATE}>
+          {duration(row.late_ms)} after its timeout
+        </span>
+      )}
+    </>
   );
 }
