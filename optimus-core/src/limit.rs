@@ -174,7 +174,7 @@ pub struct LimitDetails {
     pub working: u64,
     /// How many tasks wait for it, in state [`Blocked`](crate::TaskState::Blocked). Those that wait
     /// for the limit or the pause of the whole queue are [`Ready`](crate::TaskState::Ready): all
-    /// ready tasks of the queue while it lets none start.
+    /// ready tasks of the queue while it lets none start, and all tasks that are due since then.
     pub waiting: u64,
     /// Who has paused it, and until when.
     pub shut: Option<Shut>,

@@ -1,8 +1,8 @@
 //! `doctor` and `queue show` name what stops a queue: pauses, limits, quiet processes, dead steps.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use optimus::{Gate, LaneFailure, TaskState};
+use optimus::{Due, Gate, LaneFailure, TaskState};
 use optimus_core::{RosterName, broker::Ended};
 use optimus_testkit::eventually;
 
@@ -28,13 +28,18 @@ async fn a_paused_queue_is_shown_with_who_why_and_since_when() {
     let stage = Stage::new().await;
     stage.waiting("x").await;
     stage.optimus(&["queue", "pause", "mail", "--reason", "a deploy"]).ended(0);
+    let soon = send("x".into()).due(Due::In(Duration::from_millis(1)));
+    let id = stage.client.submit(soon).await.unwrap().id().clone();
+    let inspector = stage.client.inspector();
+    let due = inspector.get(&id).await.unwrap().unwrap().at.unwrap();
+    eventually("it is due", SOON, async || inspector.now().await.unwrap() > due).await;
     let found = warned(&stage, "5m", &["paused"]).remove(0);
     assert!(found.starts_with("queue mail is paused by ann (a deploy) until it is"), "{found}");
-    assert!(found.contains(" ago), and keeps 1 task waiting: `optimus queue resume"), "{found}");
+    assert!(found.contains(" ago), and keeps 2 tasks waiting: `optimus queue resume"), "{found}");
     let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
     assert!(!shown.contains("paused paused") && shown.contains("by ann (a deploy)"), "{shown}");
     let listed = stage.optimus(&["limit", "list", "mail", "--json"]).ended(0).json();
-    assert_eq!(listed[0]["waiting"], 1, "{listed:?}");
+    assert_eq!(listed[0]["waiting"], 2, "{listed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -206,7 +206,7 @@ impl Broker {
         let waiting = match gate {
             // Its tasks stay in the ready list.
             Gate::Queue if shut.is_some() || is_full || tokens == Some(0) => {
-                self.ready_count(keys).await?
+                self.startable(keys, now_us / 1_000).await?
             }
             _ => count,
         };
@@ -216,18 +216,23 @@ impl Broker {
         Ok(Some(LimitDetails { gate, limit, is_set, tokens, next, working, waiting, shut }))
     }
 
-    /// Counts the ready tasks of a queue.
-    async fn ready_count(&self, keys: &Keys) -> Result<u64, BrokerError> {
+    /// Counts the ready tasks of a queue, and those that the next claim finds due.
+    async fn startable(&self, keys: &Keys, now_ms: u64) -> Result<u64, BrokerError> {
+        let now_ms = now_ms.to_string();
+        let due = |key| get(&["ZCOUNT", &keys.of(key), "-inf", &now_ms]);
         let commands = vec![
+            due("delayed"),
+            due("retry"),
             get(&["LLEN", &keys.of("ready")]),
             get(&["ZCARD", &keys.of("priority")]),
             get(&["HGET", &keys.of("meta"), "tombstones"]),
         ];
         let mut answers = self.read(commands).await.into_iter();
         let mut next = || answers.next().expect("an answer for each call");
+        let (delayed, retried) = (size(&next()?), size(&next()?));
         let (listed, ranked, gone) = (size(&next()?), size(&next()?), text(next()?)?);
         let gone = gone.and_then(|count| count.parse().ok()).map_or(0, whole);
-        Ok((listed + ranked).saturating_sub(gone))
+        Ok((listed + ranked).saturating_sub(gone) + delayed + retried)
     }
 
     /// Counts the tasks of these classes.
