@@ -1,11 +1,15 @@
-//! Answers to claims that are late or out of order.
+//! What is claimed while reports are held, and answers to claims that are late or out of order.
 
-use optimus_core::{Task, TaskState, WorkerId};
+use optimus_core::{
+    Task, TaskId, TaskState, Token, WorkerId,
+    broker::{Give, Release},
+};
 
 use super::*;
 use crate::{
-    reporter::take_in_reports,
-    test_worker::{Nothing, idle_worker},
+    decide_outcome::Report,
+    reporter::{QUEUE_HELD_MAX, take_in_reports},
+    test_worker::{Nothing, idle_worker, idle_worker_of},
 };
 
 #[tokio::test]
@@ -25,6 +29,38 @@ async fn tasks_that_a_claim_grants_after_a_shutdown_began_are_given_back_and_do_
     let mut answers = shared.broker.run_all(calls).await.into_iter();
     assert!(take_in_reports(&shared, batches, &mut answers));
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
+}
+
+/// Returns a report about a task of this queue.
+fn report(queue: &QueueName, worker: &WorkerId) -> Report {
+    let (id, token) = (TaskId::new(queue.clone()), Token { seq: 1, fence: 1 });
+    let lease = Lease { id, worker: worker.clone(), token };
+    Report::Release(Release { lease, give: Give::Head })
+}
+
+#[tokio::test]
+async fn a_queue_with_too_many_unsent_reports_is_not_claimed_from_and_another_is() {
+    let (client, shared) = idle_worker_of("unsent-reports", &["refused", "fine"]).await;
+    let handle = client.submit(Nothing {}.call().queue("fine")).await.unwrap();
+    let mut claims = Claims::new(shared.clone());
+    let mut asked = || -> Vec<QueueName> {
+        let requests = claims.requests().into_iter();
+        requests.map(|request| shared.queues[request.queue].name.clone()).collect()
+    };
+    let [refused, fine] = ["refused", "fine"].map(|name| QueueName::new(name).unwrap());
+    let worker = shared.queues[0].worker();
+    for _ in 0..QUEUE_HELD_MAX {
+        shared.reporter.push(report(&refused, &worker));
+    }
+    assert_eq!(asked(), [refused.clone(), fine.clone()]);
+    shared.reporter.push(report(&refused, &worker));
+    assert_eq!(asked(), [fine]);
+    let request = claims.requests().remove(0);
+    let call = claims.send(&request);
+    let answer = shared.broker.run_all(vec![call]).await.remove(0);
+    assert!(claims.take_in(request, answer));
+    assert_eq!(shared.slots.busy(), 1, "the task of the other queue runs");
+    assert_eq!(handle.status().await.unwrap(), TaskState::Working);
 }
 
 #[test]

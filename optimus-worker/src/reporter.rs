@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The most unsent reports of a queue with which a worker still claims from the queue.
-const QUEUE_HELD_MAX: usize = 10_000;
+pub(crate) const QUEUE_HELD_MAX: usize = 10_000;
 /// The most reports, and bytes of results and errors, with which a worker still claims at all.
 const HELD_MAX: usize = 100_000;
 const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -22,10 +22,16 @@ impl Task for Nothing {
 
 /// Creates a worker for [`Nothing`] in a store of this name, and a client of that store.
 pub(crate) async fn idle_worker(store: &str) -> (Client, Arc<Shared>) {
+    idle_worker_of(store, &["default"]).await
+}
+
+/// The same, for these queues.
+pub(crate) async fn idle_worker_of(store: &str, queues: &[&str]) -> (Client, Arc<Shared>) {
     let url = format!("memory://{store}");
     let client =
         Client::builder(&url).connect().await.expect("a store in memory can always be opened");
     let worker = Worker::builder(&url).quiet().only_named_tasks().task_type::<Nothing>();
+    let worker = worker.queues(queues.iter().copied());
     (client, worker.build().expect("the settings are valid").idle_worker().await)
 }
 
