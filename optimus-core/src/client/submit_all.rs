@@ -107,3 +107,51 @@ impl<'a> Bulk<'a> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::{
+        broker::{Broker, Endpoint},
+        call_submit::Submit as _,
+        context::Context,
+        control_words::BoxError,
+        task::Task,
+    };
+
+    const MIB: usize = 1024 * 1024;
+
+    #[derive(Serialize, Deserialize)]
+    struct Cargo {
+        cargo: String,
+    }
+
+    impl Task for Cargo {
+        const NAME: &'static str = "cargo";
+        type Output = ();
+
+        async fn run(self, _: Context) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn many_large_calls_hold_no_more_than_the_bytes_in_progress_and_two_open_calls() {
+        let endpoint = Endpoint::parse("redis://127.0.0.1:1/").unwrap();
+        let broker = Broker::new(endpoint, "test", "test");
+        let submitter = Submitter::spawn(broker, None, Duration::from_secs(600));
+        let mut bulk = Bulk::new(&submitter);
+        let large = || Cargo { cargo: "x".repeat(3 * MIB) }.call().into_submission().unwrap();
+        let mut held = 3 * MIB;
+        while bulk.add(large()).now_or_never().is_some() {
+            held += 3 * MIB;
+            assert!(held <= (64 + 2 * 4) * MIB, "{held} bytes");
+        }
+        assert!(held > 64 * MIB, "{held} bytes are enough to wait");
+    }
+}
