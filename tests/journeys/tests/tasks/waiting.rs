@@ -170,6 +170,24 @@ async fn a_client_that_ends_leaves_its_ledgers_to_the_janitor_once_it_has_no_han
     eventually("both ledgers remain", SOON, async || left().await == 2).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_clients_that_submit_and_end_leave_no_ledger_behind() {
+    let bench = Bench::on_redis().await;
+    let mut raw = bench.raw().await;
+    for _ in 0..200 {
+        let client = bench.client_builder().connect().await.unwrap();
+        drop(client.submit(Unit {}.call()).await.unwrap());
+    }
+    let known = format!("ZRANGE {} 0 -1", bench.key("default", "ledgers"));
+    let stored = format!("KEYS {}", bench.key("default", "ledger:*"));
+    let mut left = async || (raw.run(&known).await.len(), raw.run(&stored).await.len());
+    assert_eq!(left().await, (200, 200));
+    let worker = bench.start(bench.worker().task_type::<Unit>());
+    let are_gone = async || left().await == (0, 0);
+    eventually("a janitor has removed all ledgers", SOON, are_gone).await;
+    worker.stop().await;
+}
+
 /// The older state may be that of a replica that was behind, or of a file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_returns_to_an_older_state_never_reports_a_success_that_it_lost() {
