@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{Bench, Double, Gate, Raw, Wait};
+use crate::common::{Bench, Double, Gate, Raw, Wait, log::Log};
 use optimus_core::{BoxError, Client, Context, Due, QueueName, Task};
-use optimus_testkit::{RedisServer, eventually};
+use optimus_testkit::{LogEvent, RedisServer, eventually};
 use serde::{Deserialize, Serialize};
+use tracing::{Level, subscriber::set_default};
 
 const SOON: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(1);
@@ -132,6 +133,32 @@ async fn a_worker_that_gets_no_connection_to_wait_on_polls() {
     }
     raw.run("CONFIG SET maxclients 1000").await;
     gate.open.hit();
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_listener_that_gets_no_connection_says_so_in_the_log() {
+    let log = Log::at(Level::INFO);
+    let _default = set_default(log.subscriber());
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let room_for_one = clients(&mut raw, "").await.len() + 1;
+    raw.run(&format!("CONFIG SET maxclients {room_for_one}")).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    let listeners = ["cancel listener", "work listener"];
+    let say = |text: &str, error: &str| {
+        let lines = log.lines.lock().unwrap();
+        listeners.iter().all(|role| {
+            let is_it = |line: &&LogEvent| line.get("role") == *role && line.message() == text;
+            lines.iter().find(is_it).is_some_and(|line| line.get("error").contains(error))
+        })
+    };
+    let are_without = async || say("no connection to Redis", "maxclients");
+    eventually("both listeners name what to raise", SOON, are_without).await;
+    raw.run("CONFIG SET maxclients 1000").await;
+    let are_back = async || say("connected again", "");
+    eventually("both listeners are connected", SOON, are_back).await;
     worker.stop().await;
 }
 
