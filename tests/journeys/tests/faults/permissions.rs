@@ -250,3 +250,50 @@ async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
     let totals = client.inspector().totals("default").await.unwrap();
     assert_eq!(totals.successes, 1);
 }
+
+/// A heartbeat writes with both of these commands. Without the second one, it would stop between
+/// its writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_heartbeat_that_its_user_may_not_finish_changes_nothing() {
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let all = rules(&namespace);
+    set_user(&mut admin, &all).await;
+    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let (broker, queue) = (client.broker(), QueueName::new("default").unwrap());
+    let worker = WorkerId::from_stored("one");
+    let handle = client.submit(Double { number: 1 }.call()).await.unwrap();
+    broker.register(&queue, &worker, SOON, "{}").await.unwrap();
+    broker.claim(&queue, &worker, 1, 1).await.unwrap();
+    handle.cancel().await.unwrap();
+    let key = |name: &str| format!("{{{namespace}:default:0}}:{name}");
+    let stored = [
+        format!("ZRANGE {} 0 -1 WITHSCORES", key("workers")),
+        format!("HGETALL {}", key("meta")),
+        format!("HGETALL {}", key("cancel")),
+    ];
+    let renew = async || {
+        let call = broker.renew_call(&queue, &worker, 2 * SOON);
+        broker.run_all(vec![call]).await.remove(0)
+    };
+    for missing in ["+zadd", "+hset"] {
+        let mut before = Vec::new();
+        for command in &stored {
+            before.push(admin.run(command).await);
+        }
+        set_user(&mut admin, &without(missing, &all)).await;
+        admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+        let is_back = async || client.inspector().counts("default").await.is_ok();
+        eventually("the client has another connection", SOON, is_back).await;
+        let problem = renew().await.expect_err(missing).to_string();
+        assert!(problem.contains(&format!("add to its ACL: {missing}")), "{missing}: {problem}");
+        for (command, before) in stored.iter().zip(&before) {
+            assert_eq!(&admin.run(command).await, before, "without {missing}: {command}");
+        }
+        set_user(&mut admin, &all).await;
+        renew().await.expect("with the permission");
+        assert_ne!(admin.run(&stored[0]).await, before[0], "the lease is renewed");
+    }
+}
