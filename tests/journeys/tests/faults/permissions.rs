@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{Bench, Double, Flaky, Raw, completions::success_of};
+use crate::common::{Bench, Double, Flaky, Raw, completions::success_of, log::Log};
 use optimus_core::{BoxError, CancelAnswer, Client, Credentials, Due, QueueName, Task, WorkerId};
-use optimus_testkit::{RedisServer, eventually, namespace};
+use optimus_testkit::{LogEvent, RedisServer, eventually, namespace};
+use tracing::{Level, subscriber::set_default};
 
 const SOON: Duration = Duration::from_secs(20);
 /// The permissions that a worker does not need.
@@ -296,4 +297,51 @@ async fn a_heartbeat_that_its_user_may_not_finish_changes_nothing() {
         renew().await.expect("with the permission");
         assert_ne!(admin.run(&stored[0]).await, before[0], "the lease is renewed");
     }
+}
+
+/// Returns how often the server has refused this command.
+async fn refusals(raw: &mut Raw, command: &str) -> u64 {
+    let stats = String::from_utf8(raw.run("INFO commandstats").await.remove(0)).unwrap();
+    let start = format!("cmdstat_{command}:");
+    let figures = stats.lines().find_map(|line| line.strip_prefix(&start));
+    let refused = figures.and_then(|figures| {
+        figures.split(',').find_map(|figure| figure.strip_prefix("rejected_calls="))
+    });
+    refused.map_or(0, |count| count.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_worker_whose_waits_are_refused_later_says_so_once_and_polls() {
+    let log = Log::at(Level::WARN);
+    let _default = set_default(log.subscriber());
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let all = rules(&namespace);
+    set_user(&mut admin, &all).await;
+    let bench = Bench::shared(&url, &namespace).await;
+    let worker = bench.start(bench.worker().task_type::<Double>());
+    admin.until_waiting(2).await;
+    set_user(&mut admin, &without("+blpop", &all)).await;
+    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+    let is_back = async || bench.client.inspector().counts("default").await.is_ok();
+    eventually("the client has another connection", SOON, is_back).await;
+    let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+    assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
+    let said = || log.lines("optimus_worker::refused_wait");
+    eventually("both listeners say it", SOON, async || said().len() >= 2).await;
+    let before = refusals(&mut admin, "blpop").await;
+    let again = async || refusals(&mut admin, "blpop").await >= before + 6;
+    eventually("the waits are refused again", SOON, again).await;
+    worker.stop().await;
+    let said = said();
+    let mut texts: Vec<&str> = said.iter().map(LogEvent::message).collect();
+    texts.sort_unstable();
+    let expected = [
+        "can't wait for cancels with BLPOP; this worker receives them with its heartbeats",
+        "can't wait for work with BLPOP; this worker polls instead",
+    ];
+    assert_eq!(texts, expected, "each listener says it once");
+    assert!(said.iter().all(|line| line.get("error").contains("'blpop'")), "{said:?}");
 }
