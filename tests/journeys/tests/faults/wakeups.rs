@@ -126,6 +126,26 @@ async fn a_worker_that_shuts_down_takes_no_wakeup_from_another() {
     staying.stop().await;
 }
 
+/// The worker learns with its claim that Redis does not know it. The next heartbeat and the next
+/// poll are far away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_is_submitted_after_redis_has_lost_all_data_wakes_an_idle_worker() {
+    let server = RedisServer::start();
+    let bench = Bench::at(&server.url()).await;
+    let mut raw = bench.raw().await;
+    let gate = Gate::new();
+    gate.open.hit();
+    let builder = bench.worker().lease(NEVER).poll(NEVER).task_type::<Wait>();
+    let worker = bench.start(builder.data(gate.clone()));
+    for number in 1..=20 {
+        raw.until_waiting(2).await;
+        raw.run("FLUSHALL").await;
+        bench.client.submit(Wait {}.call()).await.unwrap();
+        gate.began.wait_for(number).await;
+    }
+    worker.stop().await;
+}
+
 /// Starts a worker that listens, and whose only thread a [`KeepThread`] can keep.
 async fn kept(bench: &Bench, raw: &mut Raw, hold: &Hold) -> OneThreadWorker {
     let builder = bench.worker().name("kept").poll(NEVER).queues(["hold", "default"]);
