@@ -85,6 +85,11 @@ async fn an_operators_call_without_an_answer_is_reported_as_possibly_done() {
     assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
     assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
     let (client, id) = (all.far.client.clone(), handle.id().clone());
+    let problem = all.unanswered(async move { client.requeue(&id).await }).await;
+    assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
+    assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
+    assert_eq!(handle.status().await.unwrap(), TaskState::Ready, "Redis has done both calls");
+    let (client, id) = (all.far.client.clone(), handle.id().clone());
     let problem = all.unanswered(async move { client.delete(&id).await }).await;
     assert!(problem.is_unknown_outcome() && !problem.is_unavailable(), "{problem}");
     assert_eq!(problem.task_ids(), std::slice::from_ref(handle.id()));
