@@ -38,12 +38,12 @@ batch = batch_of(operated, batch)
 if batch and batch.is_stale then
   return { 'STALE' }
 end
-local states, open, _, dues = standings_of(keys, asked)
+local states, open, _, dues, stored = standings_of(keys, asked)
 local holders, tokens = holders_of(meta, workers, open)
 local waiting, records, headers, in_ready, intents, woken, messages = {}, {}, {}, {}, {}, {}, {}
 local wakeups = key_of(meta, 'wake', '')
 local moves, drops, flow = moves_of(meta), drops_of(meta), flow_of_ends(meta, needs)
-local leaves, times = leaves_of(meta), {}
+local leaves, later, times = leaves_of(meta), {}, {}
 queue.flow = flow
 if flow then
   flow.is_left = is_outbox_left(meta)
@@ -70,9 +70,9 @@ for nth, id in ipairs(asked) do
     waiting[#waiting + 1], states[id] = id, 'cancelled'
     local due = dues[id]
     if due and tonumber(due) > now then
-      times[#times + 1], times[#times + 2] = id, with_due(redis.call('HGET', tries, id), due)
+      later[#later + 1] = id
     end
-    records[#waiting] = redis.call('HGET', tasks, id)
+    records[#waiting] = stored[nth]
     headers[#waiting] = header_of(records[#waiting])
     if flow and leave_unmet(flow, id, headers[#waiting], true) then
       moves.gone[id] = true
@@ -85,6 +85,10 @@ for nth, id in ipairs(asked) do
       in_ready[#in_ready + 1] = id
     end
   end
+end
+local counted = #later > 0 and redis.call('HMGET', tries, unpack(later))
+for i, id in ipairs(later) do
+  times[2 * i - 1], times[2 * i] = id, with_due(counted[i], dues[id])
 end
 local endings = endings_of(queue, waiting)
 for i, id in ipairs(waiting) do

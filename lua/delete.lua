@@ -32,7 +32,7 @@ batch = batch_of(operated, batch)
 if batch and batch.is_stale then
   return { 'STALE' }
 end
-local states, open, left, times = standings_of(keys, asked)
+local states, open, left, times, records = standings_of(keys, asked)
 local from = { delayed = {}, retry = {}, cancelled = {}, dead = {} }
 local holders = holders_of(meta, workers, open)
 local ids, unranked, in_ready, moves = {}, {}, {}, moves_of(meta)
@@ -50,7 +50,9 @@ for nth, id in ipairs(asked) do
       table.insert(from[state], id)
       left[state] = left[state] - 1
       if bytes[state] then
-        bytes[state] = bytes_without(bytes[state], kept_bytes(meta, id), left[state])
+        local history = batch and batch.histories[id]
+        local kept = kept_bytes(meta, id, history, records[nth])
+        bytes[state] = bytes_without(bytes[state], kept, left[state])
       end
     elseif not redis.call('ZSCORE', priority, id) then
       unranked[#unranked + 1] = id

@@ -37,7 +37,13 @@ local function mark_of(batch, keys, id, state, at)
   if state == 'dead' or state == 'cancelled' then
     return ENDED + tonumber(at)
   end
-  local history = redis.call('HGET', string.sub(keys.meta, 1, -5) .. 'errors', id) or ''
+  local errors, history = string.sub(keys.meta, 1, -5) .. 'errors', ''
+  if batch.has_errors == nil then
+    batch.has_errors = redis.call('HLEN', errors) > 0
+  end
+  if batch.has_errors then
+    history = redis.call('HGET', errors, id) or ''
+  end
   batch.histories[id] = history
   return tonumber(string.match(string.match(history, '[^\n]*$'), '^%d+') or 0)
 end

@@ -38,17 +38,19 @@ local function is_success(keys, id)
   return keys.succeeded[id]
 end
 
+-- Returns the state of a task that has no record.
+local function state_without_record(keys, id)
+  local has_result = redis.call('EXISTS', key_of(keys.meta, 'result', id)) == 1
+  return (has_result or is_success(keys, id)) and 'success' or 'forgotten'
+end
+
 -- Returns the state of a task if a key shows it, and the time when the task is due or ended ('' if
 -- none). nil for a task that is working or ready.
 local function standing(keys, id)
   if redis.call('HEXISTS', keys.tasks, id) == 0 then
-    local result = key_of(keys.meta, 'result', id)
-    if redis.call('EXISTS', result) == 1 or is_success(keys, id) then
-      return 'success', ''
-    end
-    return 'forgotten', ''
+    return state_without_record(keys, id), ''
   end
-  for _, state in ipairs(keys.filled or INDEXES) do
+  for _, state in ipairs(INDEXES) do
     local at = redis.call('ZSCORE', keys[state], id)
     if at then
       return state, at
