@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{Due, OperationAct, QueueName, Task, TaskState, WorkerId, broker::Broker};
+use optimus_core::{
+    Due, OperationAct, PACED, QueueName, Task, TaskState, WorkerId, broker::Broker,
+};
 use optimus_testkit::{RedisServer, eventually};
 use redis::{Value, aio::MultiplexedConnection};
 use tokio::{sync::watch, time::interval};
@@ -133,7 +135,28 @@ async fn print_scripts(admin: &mut MultiplexedConnection) {
     }
 }
 
-/// Prints how long claims take alone and beside an operation, window by window.
+/// Claims for a window, while another client sends so many `PING` a window: the least that a client
+/// can do which is as busy as an operation.
+async fn beside_pings(
+    steady: &mut Steady,
+    admin: &MultiplexedConnection,
+    pings: u32,
+) -> Vec<Duration> {
+    let mut admin = admin.clone();
+    let pinging = tokio::spawn(async move {
+        let mut ticks = interval(WINDOW / pings.max(1));
+        loop {
+            ticks.tick().await;
+            redis::cmd("PING").exec_async(&mut admin).await.unwrap();
+        }
+    });
+    let times = steady.claims().await;
+    pinging.abort();
+    times
+}
+
+/// Prints how long claims take alone, beside an operation, and beside as many `PING`, window by
+/// window.
 async fn beside(
     bench: &Bench,
     admin: &mut MultiplexedConnection,
@@ -141,16 +164,17 @@ async fn beside(
     of: TaskState,
 ) {
     let operation = counted(bench, act, all(of)).await;
-    let operations = bench.client.operations();
+    let (operations, carrier) = (bench.client.operations(), bench.client.operations());
     operations.confirm(&operation.id, operation.matched, "").await.unwrap();
+    let done = async || operations.get(&operation.id).await.unwrap().unwrap().done;
     let (gate, is_open) = watch::channel(false);
     let id = operation.id.clone();
     let carrying = tokio::spawn(async move {
-        while_open(is_open, async { operations.carry(&id).await.unwrap() }).await
+        while_open(is_open, async { carrier.carry(&id).await.unwrap() }).await
     });
     let mut steady = Steady::new(bench).await;
     println!("{act:?} of {} tasks", operation.matched);
-    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let (mut alone, mut beside, mut pinged) = (Vec::new(), Vec::new(), Vec::new());
     for window in 0..WINDOWS {
         alone.extend(steady.claims().await);
         gate.send_replace(true);
@@ -159,17 +183,20 @@ async fn beside(
             drop(steady.claims().await);
             print_scripts(admin).await;
         }
+        let before = done().await;
         let times = steady.claims().await;
         gate.send_replace(false);
         if carrying.is_finished() {
             break;
         }
         beside.extend(times);
+        let calls = (done().await - before) / PACED as u64;
+        pinged.extend(beside_pings(&mut steady, admin, u32::try_from(calls).unwrap()).await);
     }
     carrying.abort();
-    let done = bench.client.operations().get(&operation.id).await.unwrap().unwrap().done;
-    println!("  {done} done in up to {WINDOWS} windows of {WINDOW:?}");
-    for (name, mut times) in [("alone", alone), ("beside", beside)] {
+    println!("  {} done in up to {WINDOWS} windows of {WINDOW:?}", done().await);
+    let kinds = [("alone", alone), ("beside it", beside), ("beside as many PING", pinged)];
+    for (name, mut times) in kinds {
         let [half, most] = [50, 99].map(|percent| percentile(&mut times, percent));
         println!("  {} claims {name}: p50 {half:?}, p99 {most:?}", times.len());
     }
