@@ -76,6 +76,11 @@ async fn limits_groups_and_runs_of_redis_keep_their_promises() {
 }
 
 #[tokio::test]
+async fn a_queue_is_looked_at_for_the_first_of_what_comes_back_in_one_call() {
+    assert_eq!(flows::found::a_run_and_a_permit_come_back(Bench::embedded()).await, Ok(()));
+}
+
+#[tokio::test]
 async fn a_dispenser_of_the_embedded_store_and_its_model_never_differ() {
     dispenser::run(Bench::embedded(), 60, 300).await;
 }

@@ -8,6 +8,7 @@
 mod acts;
 mod compare;
 mod drain;
+pub(crate) mod found;
 mod gathers;
 mod groups;
 mod limits;
