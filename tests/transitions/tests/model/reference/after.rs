@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, VecDeque};
 use optimus_core::{Prerequisite, QueueName, TaskId, TaskState};
 
 use super::{Place, Queue, Task};
-use crate::call::Wanted;
 
 pub(super) const MARKS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
@@ -139,25 +138,30 @@ impl Queue {
         true
     }
 
-    /// Returns the tasks between a new task and itself, if it would wait for itself.
-    pub(super) fn cycle_of(&self, wanted: &Wanted, unmet: &[(usize, &str)]) -> Option<Vec<TaskId>> {
-        let own_mark = Task::new(0, wanted).mark();
+    /// Returns the tasks between a task and itself, if it would wait for itself. `all` are its
+    /// prerequisites.
+    pub(super) fn cycle_of(
+        &self,
+        id: &TaskId,
+        own_mark: Option<&String>,
+        all: &[Prerequisite],
+        unmet: &[(usize, &str)],
+    ) -> Option<Vec<TaskId>> {
         let holder = |one: &Prerequisite| match one {
             Prerequisite::Task(id) => Some(id.clone()),
-            one if Some(name_of(one)) == own_mark => Some(wanted.id.clone()),
+            one if Some(&name_of(one)) == own_mark => Some(id.clone()),
             Prerequisite::Key { .. } => {
                 let mark = self.marks.get(&name_of(one)).filter(|mark| !mark.done);
                 mark.map(|mark| mark.owner.clone())
             }
         };
-        let all: Vec<_> = wanted.after.iter().flat_map(|after| &after.prerequisites).collect();
-        let mut awaited: Vec<&Prerequisite> = unmet.iter().map(|(at, _)| all[*at]).collect();
+        let mut awaited: Vec<&Prerequisite> = unmet.iter().map(|(at, _)| &all[*at]).collect();
         // Each task with the way to it, in the order in which they are found.
         let (mut walk, mut at) = (Vec::<Vec<TaskId>>::new(), 0);
         let mut way = Vec::new();
         loop {
             for next in awaited.drain(..).filter_map(holder) {
-                if next == wanted.id {
+                if next == *id {
                     return Some(way);
                 } else if walk.len() < WALK_MAX && !walk.iter().any(|way| way.last() == Some(&next))
                 {
@@ -225,18 +229,23 @@ impl Queue {
         }
     }
 
-    /// A requeued task that ended while it waited. Returns whether it waits again.
-    pub(super) fn wait_again(&mut self, now: u64, id: &TaskId) -> bool {
-        let task = self.task(id);
-        let Some(kept) = task.unmet_ended.take() else { return false };
-        let after = task.after.clone().expect("it waited for some");
-        let marks = kept.marks.bytes();
-        let open = marks.filter_map(|mark| {
+    /// For what a task that ended while it waited waits again if it is requeued.
+    pub(super) fn open_again(&self, now: u64, id: &TaskId) -> Vec<(usize, &'static str)> {
+        let Task { unmet_ended: Some(kept), after: Some(after), .. } = &self.tasks[id] else {
+            return Vec::new();
+        };
+        let open = kept.marks.bytes().filter_map(|mark| {
             let at = MARKS.iter().position(|known| *known == mark).expect("a mark");
             let state = self.state_of_prerequisite(&after.prerequisites[at], now);
             (state != "met").then_some((at, state))
         });
-        let open: Vec<_> = open.collect();
+        open.collect()
+    }
+
+    /// A requeued task that ended while it waited. Returns whether it waits again.
+    pub(super) fn wait_again(&mut self, now: u64, id: &TaskId) -> bool {
+        let open = self.open_again(now, id);
+        self.task(id).unmet_ended = None;
         self.begin_wait(now, id, &open, None)
     }
 

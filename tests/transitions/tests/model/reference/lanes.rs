@@ -147,6 +147,9 @@ impl Queue {
         let task = self.task(id);
         let Some(lane) = task.lane.clone() else { return };
         let before = std::mem::replace(&mut task.lane_at, to);
+        if before.is_none() {
+            return;
+        }
         let freed = usize::from(before == Some(HAS_PERMIT));
         if let Some(known) = self.leaving.iter_mut().find(|leaving| leaving.key == lane.key) {
             known.freed += freed;

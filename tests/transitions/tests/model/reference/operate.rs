@@ -80,6 +80,12 @@ impl Queue {
             let window = if mark.done { format!(" {}", mark.valid_until) } else { String::new() };
             return refused(Refusal::Duplicate, &format!("{}{window}", owner.stored()));
         }
+        let open = self.open_again(now, id);
+        let prerequisites = self.tasks[id].after.as_ref().map_or(&[][..], |it| &it.prerequisites);
+        if let Some(path) = self.cycle_of(id, name.as_ref(), prerequisites, &open) {
+            let path: Vec<_> = path.iter().map(TaskId::stored).collect();
+            return refused(Refusal::Cycle, &path.join(","));
+        }
         self.take_biz(now, id);
         // The task still counts as tried, and its error history stays.
         let task = self.task(id);
@@ -154,7 +160,8 @@ impl Queue {
             let mut goes_on = oldest.len() == PURGED_MAX;
             for (at, id) in oldest {
                 let is_old = at + age_ms <= now;
-                let is_above = self.ended(kind).len() > keep.tasks && at + recent_ms <= now;
+                let is_recent = at <= now && at + recent_ms > now;
+                let is_above = self.ended(kind).len() > keep.tasks && !is_recent;
                 let is_heavy = self.ended_bytes(kind) > keep.bytes;
                 if !(is_old || is_above || is_heavy) {
                     goes_on = false;

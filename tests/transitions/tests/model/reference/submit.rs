@@ -112,7 +112,9 @@ impl Queue {
         if let Some(owner) = owner.filter(|owner| *owner != wanted.id) {
             return Some(NotAdmitted::Owner(owner));
         }
-        if let Some(path) = self.cycle_of(wanted, unmet) {
+        let prerequisites = wanted.after.as_ref().map_or(&[][..], |after| &after.prerequisites);
+        let mark = task.mark();
+        if let Some(path) = self.cycle_of(&wanted.id, mark.as_ref(), prerequisites, unmet) {
             return Some(NotAdmitted::Cycle(path));
         }
         self.deleted.remove(&wanted.id);
