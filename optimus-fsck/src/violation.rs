@@ -15,7 +15,8 @@ pub enum Basis {
     /// Keys that must agree at each moment. If they were read one after the other, they may
     /// disagree without any harm.
     Moment,
-    /// What scripts keep, and workers may break for a moment. In a live store it means nothing.
+    /// What scripts keep, and workers or lost writes may break for a moment. In a live store it
+    /// means nothing.
     Rest,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use optimus_core::broker::{Broker, Completion, Failure, FailureOutcome, Give, Grant, Release};
-use optimus_core::{Call, Lane, Lease, QueueName, Submit, TaskId, TaskRecord, Token, WorkerId};
+use optimus_core::{Call, Lease, QueueName, Submit, TaskId, TaskRecord, Token, WorkerId};
 
 use super::Actor;
 use super::steps::ms;
@@ -20,8 +20,8 @@ pub(super) struct Hand<'a> {
     pub(super) queue: QueueName,
     pub(super) worker: WorkerId,
     seq: u64,
-    /// The lanes of the tasks that it has held.
-    lanes: HashMap<TaskId, Lane>,
+    /// The tasks that it has held.
+    records: HashMap<TaskId, TaskRecord>,
     /// The tasks that were tried before.
     tried: HashSet<TaskId>,
 }
@@ -31,8 +31,8 @@ impl<'a> Hand<'a> {
         let queue = QueueName::new(APART).expect("the name of a queue");
         let (broker, worker) = (actor.user.client.broker().clone(), WorkerId::from_stored(name));
         drop(broker.register(&queue, &worker, lease, "{}").await);
-        let (lanes, tried) = (HashMap::new(), HashSet::new());
-        Self { actor, broker, queue, worker, seq: 0, lanes, tried }
+        let (records, tried) = (HashMap::new(), HashSet::new());
+        Self { actor, broker, queue, worker, seq: 0, records, tried }
     }
 
     /// Submits a task that ends at once.
@@ -47,7 +47,7 @@ impl<'a> Hand<'a> {
     pub(super) fn leases(&mut self, grants: &[Grant], token: Token) -> Vec<Lease> {
         for grant in grants {
             let record = TaskRecord::decode(grant.record.clone()).ok();
-            self.lanes.extend(record.and_then(|record| Some((grant.id.clone(), record.lane?))));
+            self.records.extend(record.map(|record| (grant.id.clone(), record)));
             self.tried.extend(grant.was_tried.then(|| grant.id.clone()));
         }
         let worker = &self.worker;
@@ -71,26 +71,20 @@ impl<'a> Hand<'a> {
     }
 
     pub(super) async fn complete(&self, run: &[Lease]) {
-        self.complete_as(run, |_| {}).await;
-    }
-
-    /// Completes tasks that have other options than the usual ones.
-    pub(super) async fn complete_as(&self, run: &[Lease], change: impl Fn(&mut Completion)) {
-        let usual = |lease: &Lease| Completion {
+        let report = |lease: &Lease| Completion {
             lease: lease.clone(),
             task: "work",
-            biz_id: None,
+            biz_id: self.records.get(&lease.id).and_then(|record| record.biz_id.clone()),
             attempt: 1,
             took: ms(1),
             ended_ms: 0,
-            lane: self.lanes.get(&lease.id).cloned(),
-            outcome_ttl: None,
+            lane: self.records.get(&lease.id).and_then(|record| record.lane.clone()),
+            outcome_ttl: self.records.get(&lease.id).and_then(|record| record.outcome_ttl),
             member: None,
             result: None,
             has_sides: self.tried.contains(&lease.id),
         };
-        let mut reports: Vec<_> = run.iter().map(usual).collect();
-        reports.iter_mut().for_each(change);
+        let reports: Vec<_> = run.iter().map(report).collect();
         if !reports.is_empty() {
             let call = self.broker.complete_call(&self.queue, &self.worker, &reports);
             drop(self.broker.report(call).await);

@@ -1,7 +1,7 @@
 //! Calls of one task and of several, of tasks of lanes and with limits, in a queue that only the
 //! scene serves. Each such call has a path of its own through the scripts.
 
-use optimus_core::broker::{Completion, FailureOutcome};
+use optimus_core::broker::FailureOutcome;
 use optimus_core::{
     After, Call, Error, Lane, Limit, Prerequisite, Rate, Submission, Submit, TaskLimit,
 };
@@ -139,12 +139,7 @@ async fn remembered(hand: &mut Hand<'_>) {
     for _ in 0..2 {
         hand.submit(|call| call.biz_id("kept").outcome_ttl(LONG)).await;
     }
-    let kept = hand.claim(1).await;
-    let with_outcome = |report: &mut Completion| {
-        report.biz_id = Some("kept".into());
-        report.outcome_ttl = Some(LONG);
-    };
-    hand.complete_as(&kept, with_outcome).await;
+    hand.work(1).await;
 }
 
 /// A call of several reports, one of which has no lease any more.
