@@ -50,8 +50,7 @@ for nth, id in ipairs(asked) do
       table.insert(from[state], id)
       left[state] = left[state] - 1
       if bytes[state] then
-        local history = batch and batch.histories[id]
-        local kept = kept_bytes(meta, id, history, records[nth])
+        local kept = kept_bytes(meta, id, nil, records[nth])
         bytes[state] = bytes_without(bytes[state], kept, left[state])
       end
     elseif not redis.call('ZSCORE', priority, id) then

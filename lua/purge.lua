@@ -55,7 +55,8 @@ local function victims_of(zset, state, from)
   local goes_on, kept = #oldest == 2 * PURGE_MAX, 0
   for i = 1, #oldest, 2 do
     local id, ended = oldest[i], tonumber(oldest[i + 1])
-    local is_old, is_recent = ended <= now - age_ms, ended > now - recent_ms
+    local is_old = ended <= now - age_ms
+    local is_recent = ended <= now and ended > now - recent_ms
     local is_above, is_heavy = left > keep and not is_recent, bytes > keep_bytes
     if not (is_old or is_above or is_heavy) then
       goes_on = false

@@ -8,11 +8,11 @@ local function standings_of(keys, ids)
   keys.many = #ids > 1
   for _, state in ipairs(INDEXES) do
     sizes[state] = redis.call('ZCARD', keys[state])
-    if sizes[state] > 0 then
+    if sizes[state] > 0 and #ids > 0 then
       found[#found + 1] = { state = state, times = redis.call('ZMSCORE', keys[state], unpack(ids)) }
     end
   end
-  local records = redis.call('HMGET', keys.tasks, unpack(ids))
+  local records = #ids > 0 and redis.call('HMGET', keys.tasks, unpack(ids)) or {}
   for nth, id in ipairs(ids) do
     local state, at = false, nil
     if not records[nth] then

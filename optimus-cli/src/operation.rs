@@ -111,8 +111,9 @@ async fn change_counted(
     let kept = Keep::DEFAULT.tasks as u64;
     if act == OperationAct::Cancel && matched > kept {
         session.out.hint(&format!(
-            "for an hour, `optimus op undo` can bring back all of them; after it, workers keep the \
-             latest {} cancelled tasks of a queue, unless `keep_ended` says otherwise",
+            "`optimus op undo` brings back what is still kept: the cancelled tasks of the last \
+             hour and the latest {} of a queue, unless `keep_ended` says otherwise, and at most \
+             256 MiB of them",
             text::number(kept)
         ));
     }

@@ -172,9 +172,9 @@ pub struct LimitDetails {
     pub next: Option<DateTime<Utc>>,
     /// How many tasks and permits of it are in use, if `max_working` is limited.
     pub working: u64,
-    /// How many tasks wait for it, in state [`Blocked`](crate::TaskState::Blocked). Those that wait
-    /// for the limit or the pause of the whole queue are [`Ready`](crate::TaskState::Ready): all
-    /// ready tasks of the queue while it lets none start, and all tasks that are due since then.
+    /// How many tasks wait for it, in state [`Blocked`](crate::TaskState::Blocked). For the limit
+    /// or the pause of the whole queue, these are all its ready tasks while it lets none start,
+    /// and the delayed ones and those to retry that are due.
     pub waiting: u64,
     /// Who has paused it, and until when.
     pub shut: Option<Shut>,

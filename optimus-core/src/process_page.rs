@@ -97,7 +97,8 @@ pub struct ProcessDoing {
     /// starts no task; `None` if they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<u64>,
-    /// The tasks that it runs, those that have run longest first: at most 32.
+    /// The tasks that it runs: those whose handlers go on after their timeouts, then those that
+    /// have run longest; at most 32.
     pub running: Vec<RunningTask>,
 }
 
@@ -159,6 +160,14 @@ impl From<String> for ProcessCursor {
 }
 
 impl ProcessDetails {
+    /// Returns the latest attempt at a task that one of these processes runs. The handler of an
+    /// earlier attempt may still go on after its timeout.
+    pub fn latest_attempt<'a>(processes: &'a [Self], id: &TaskId) -> Option<&'a RunningTask> {
+        let id = id.to_string();
+        let running = processes.iter().flat_map(|process| &process.doing.running);
+        running.filter(|task| task.id == id).max_by_key(|task| (task.attempt, task.since))
+    }
+
     fn of(seen: &ProcessSeen) -> Self {
         Self {
             id: seen.id.clone(),
@@ -204,5 +213,31 @@ impl Inspector {
         let mut rows: Vec<_> = seen.iter().map(ProcessDetails::of).collect();
         mark_lost(&self.broker, &mut rows).await?;
         Ok(ProcessPage { rows, next: last.filter(|_| has_more), total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_attempt_that_goes_on_is_not_the_latest() {
+        let queue = crate::id::QueueName::new("mail").unwrap();
+        let (id, other) = (TaskId::new(queue.clone()), TaskId::new(queue));
+        let process = |running: Vec<RunningTask>| ProcessDetails {
+            id: WorkerId::from_stored("w"),
+            seen: instant(0),
+            is_lost: false,
+            about: ProcessAbout::default(),
+            doing: ProcessDoing { running, ..ProcessDoing::default() },
+        };
+        let task = |id: &TaskId, attempt| RunningTask::new(id, "send", attempt, attempt.into());
+        let late = RunningTask { late_ms: Some(9), ..task(&id, 1) };
+        let processes =
+            [process(vec![late.clone(), task(&id, 2)]), process(vec![late, task(&other, 3)])];
+        let latest = ProcessDetails::latest_attempt(&processes, &id).unwrap();
+        assert_eq!((latest.attempt, latest.late_ms), (2, None));
+        assert!(ProcessDetails::latest_attempt(&processes[1..], &other).is_some());
+        assert!(ProcessDetails::latest_attempt(&[], &id).is_none());
     }
 }

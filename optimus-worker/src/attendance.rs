@@ -10,6 +10,8 @@ use optimus_core::{
 use tokio::time::Instant;
 
 use crate::{
+    attempts::Attempt,
+    deadlines::HUNG_AFTER,
     role::Role,
     runtime_probe::RuntimeProbe,
     shared::Shared,
@@ -26,8 +28,6 @@ const VARIES: f64 = 0.25;
 /// An idle process says that it runs something when it has run something for this time. Most tasks
 /// have ended by then.
 const BUSY_FOR: Duration = Duration::from_secs(1);
-/// A handler that goes on after its timeout is shown from here on. Most end before.
-const LATE_FROM: Duration = Duration::from_secs(1);
 /// How long a worker that ends tries to leave the list.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
@@ -160,12 +160,17 @@ impl Attends {
         let mut doing = ProcessDoing::default();
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let now = Instant::now().into_std();
+        // The calls of a run have the timeout and the handler of the first one.
+        let late = |attempt: &Attempt| {
+            let late = now.saturating_duration_since(attempt.limit());
+            (late > HUNG_AFTER && !attempt.follows()).then_some(late)
+        };
         (doing.slots, doing.busy) = (slots.allowed(), slots.busy());
         let mut running = attempts.snapshot();
         running.retain(|attempt| !attempt.is_settled());
         running.append(&mut attempts.late.all());
-        running.sort_by(|a, b| {
-            (a.claimed_ms, a.lease.id.uuid()).cmp(&(b.claimed_ms, b.lease.id.uuid()))
+        running.sort_by_key(|attempt| {
+            (late(attempt).is_none(), attempt.claimed_ms, attempt.lease.id.uuid())
         });
         doing.running = running
             .iter()
@@ -175,8 +180,7 @@ impl Attends {
                 let since_ms = attempt.claimed_ms;
                 let mut task = RunningTask::new(id, facts.task, facts.attempt, since_ms);
                 task.progress = attempt.ctx.last_progress();
-                let late = now.saturating_duration_since(attempt.limit());
-                task.late_ms = (late > LATE_FROM).then(|| ms(late));
+                task.late_ms = late(attempt).map(ms);
                 task
             })
             .collect();

@@ -173,11 +173,12 @@ impl WorkerBuilder {
 
     /// Sets how many dead tasks each queue keeps at most, and for how long. The same limits apply
     /// to cancelled tasks. The defaults are 10,000 tasks and 180 days. The oldest tasks are removed
-    /// first. The number removes no task that ended in the last hour, so that an operator can bring
-    /// all of them back. A dead task that blocks its lane counts, and is not removed.
+    /// first. A number above 0 removes no task that ended in the last hour, so that an operator can
+    /// bring these back. A dead task that blocks its lane counts, and is not removed.
     pub fn keep_ended(mut self, tasks: usize, age: Duration) -> Self {
         let keep = &mut self.config.keep_ended;
         (keep.tasks, keep.age) = (tasks, age.min(ENDED_FOR_MAX));
+        keep.recent = if tasks == 0 { Duration::ZERO } else { Keep::DEFAULT.recent };
         self
     }
 

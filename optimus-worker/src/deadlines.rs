@@ -26,8 +26,9 @@ const REST: Duration = Duration::from_secs(3600);
 /// Tasks often follow each other, so the role sleeps only after this many checks that found no
 /// attempt.
 const IDLE_CHECKS: u32 = 10;
-/// The time after its timeout at which a blocking handler is logged as hanging.
-const HUNG_AFTER: Duration = Duration::from_secs(10);
+/// The time after its timeout at which a blocking handler is logged as hanging, and each handler
+/// that goes on is shown to operators.
+pub(crate) const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// How long a handler that was asked to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 

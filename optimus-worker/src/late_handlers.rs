@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::attempts::Attempt;
 
 /// The attempts that have ended because of their timeout, while their handlers block a thread and
-/// so can't be dropped. The executor of such an attempt keeps it until its handler ends.
+/// so can't be dropped. The executor of such an attempt keeps it until its handler ends, and the
+/// report and the log of its end may keep it for some moments more.
 #[derive(Debug, Default)]
 pub(crate) struct LateHandlers(Mutex<Vec<Weak<Attempt>>>);
 
@@ -16,7 +17,7 @@ impl LateHandlers {
         late.push(Arc::downgrade(attempt));
     }
 
-    /// Returns the attempts whose handlers have not ended.
+    /// Returns the attempts that somebody keeps.
     pub(crate) fn all(&self) -> Vec<Arc<Attempt>> {
         let mut late = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         late.retain(|attempt| attempt.strong_count() > 0);

@@ -246,12 +246,10 @@ pub(crate) fn progress_text(progress: &TaskProgress) -> String {
     format!("{} {}", percent(progress.part), progress.text).trim_end().to_owned()
 }
 
-/// Returns what a process says of a task that it runs; `None` if no process says something of it.
+/// Returns what a process says of the latest attempt at a task; `None` if no process runs it.
 pub(crate) async fn running(
     session: &Session<'_>,
     id: &TaskId,
 ) -> Result<Option<RunningTask>, Failure> {
-    let (id, rows) = (id.to_string(), all(session).await?);
-    let mut running = rows.into_iter().flat_map(|process| process.doing.running);
-    Ok(running.find(|task| task.id == id))
+    Ok(ProcessDetails::latest_attempt(&all(session).await?, id).cloned())
 }

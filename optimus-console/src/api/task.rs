@@ -107,7 +107,7 @@ pub(crate) async fn task(
     let running = match found.state {
         TaskState::Working => {
             let processes = inspector.processes(None, PAGE_MAX).await?;
-            runs(&processes.rows, &found)
+            ProcessDetails::latest_attempt(&processes.rows, &found.id).cloned()
         }
         _ => None,
     };
@@ -119,13 +119,6 @@ pub(crate) async fn task(
         }
     };
     Ok(Json(page_of(&seat, &found, (result, running), explain)))
-}
-
-/// Returns what the process says that runs the task.
-fn runs(processes: &[ProcessDetails], found: &TaskDetails) -> Option<RunningTask> {
-    let id = found.id.to_string();
-    let mut running = processes.iter().flat_map(|process| &process.doing.running);
-    running.find(|task| task.id == id).cloned()
 }
 
 fn page_of(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use axum::Json;
-use optimus_core::{PAGE_MAX, QueueName, TaskState};
+use optimus_core::{PAGE_MAX, QueueName, RunningTask, TaskState};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -98,10 +98,13 @@ async fn add_progress(
     }
     let processes = seat.inspector().processes(None, PAGE_MAX).await?;
     let running = processes.rows.iter().flat_map(|process| &process.doing.running);
-    let known: HashMap<&str, &_> =
-        running.filter_map(|task| Some((task.id.as_str(), task.progress.as_ref()?))).collect();
+    // An earlier attempt may still go on after its timeout.
+    let mut running: Vec<_> = running.collect();
+    running.sort_by_key(|task| (task.attempt, task.since));
+    let latest: HashMap<&str, &RunningTask> =
+        running.into_iter().map(|task| (task.id.as_str(), task)).collect();
     for row in rows {
-        let progress = known.get(row.id.as_str());
+        let progress = latest.get(row.id.as_str()).and_then(|task| task.progress.as_ref());
         row.progress = progress.map(|progress| ProgressRow::of(progress, payloads));
     }
     Ok(())

@@ -50,9 +50,10 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// The default limits. Up to 26 KiB a task on average, the limit by number applies first, and
-    /// otherwise the limit by bytes. With both states full, a queue uses half a GiB, which a small
-    /// Redis can hold in addition to its live tasks.
+    /// The default limits. Up to 26 KiB a task on average, the limit by number applies first to
+    /// tasks that are not recent, and otherwise the limit by bytes. With both states full, a queue
+    /// has half a GiB of such tasks, without the overhead of Redis, which is larger than a small
+    /// task.
     pub const DEFAULT: Self = Self {
         tasks: 10_000,
         recent: Duration::from_secs(60 * 60),
