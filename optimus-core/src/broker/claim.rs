@@ -229,9 +229,11 @@ fn read_next_due(text: &str) -> Result<(Option<Duration>, Option<usize>), Broker
     Ok((Some(wait), workers.map(str::parse).transpose().map_err(unexpected)?))
 }
 
-/// Reads `<failures>:<losses>:<misfits>`; any other text reads as zeros.
+/// Reads `<failures>:<losses>:<misfits>`, before what `lua/include/due_again.lua` adds; any other
+/// text reads as zeros.
 pub(super) fn read_tries(stored: &str) -> (u32, u32, u32) {
-    let mut counts = stored.split(':').map(|count| count.parse().unwrap_or(0));
+    let counts = stored.split('@').next().unwrap_or_default();
+    let mut counts = counts.split(':').map(|count| count.parse().unwrap_or(0));
     let mut next = || counts.next().unwrap_or(0);
     (next(), next(), next())
 }
@@ -261,6 +263,17 @@ mod tests {
             ("0:1:0", StartBy::Started),
         ] {
             assert_eq!(read_start_by(stored, read_tries(stored)), expected, "{stored}");
+        }
+    }
+
+    #[test]
+    fn the_counts_of_a_cancelled_task_end_before_the_time_when_it_was_due() {
+        for (stored, expected) in [
+            ("2:1:3@1700000000000", (2, 1, 3)),
+            ("0:0:3:0@1700000000000", (0, 0, 3)),
+            ("@1700000000000", (0, 0, 0)),
+        ] {
+            assert_eq!(read_tries(stored), expected, "{stored}");
         }
     }
 
