@@ -8,7 +8,7 @@ local due_written = nil
 -- Records that a task, or a run, is due at that time, and wakes a worker, because one may wait for
 -- a later time.
 local function due_at_latest(meta, wake, hint, due)
-  local known = due_written or tonumber(hint or nil)
+  local known = due_written or hint and tonumber(hint)
   if not known or due < known then
     due_written = due
     redis.call('HSET', meta, 'due', whole(due))

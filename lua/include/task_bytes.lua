@@ -11,19 +11,18 @@ local function field_bytes(key, id)
   return string.find(bytes.err, 'WRONGTYPE', 1, true) and 0 or redis.call('HSTRLEN', key, id)
 end
 
--- Returns whether the queue has separate payloads, for a script with many tasks.
-local function has_payloads(meta)
-  local count = redis.pcall('HLEN', string.sub(meta, 1, -5) .. 'blobs')
-  return count ~= 0
+-- Returns whether the queue has no separate payloads, for a script with many tasks.
+local function is_without_payloads(meta)
+  return redis.pcall('HLEN', string.sub(meta, 1, -5) .. 'blobs') == 0
 end
 
 -- Returns the bytes of one task: its record, its separate payload, and its error history. None of
 -- them changes while the task is dead or cancelled. `history` is the error history that a script
--- has read or is about to write, and `record` the record that it has read, if any. `is_whole` is
--- whether the queue is known to have no separate payloads.
-local function kept_bytes(meta, id, history, record, is_whole)
+-- has read or is about to write, and `record` the record that it has read, if any. `is_without`
+-- is whether the queue is known to have no separate payloads.
+local function kept_bytes(meta, id, history, record, is_without)
   local base = string.sub(meta, 1, -5)
   return (record and #record or redis.call('HSTRLEN', base .. 'tasks', id))
-    + (is_whole and 0 or field_bytes(base .. 'blobs', id))
+    + (is_without and 0 or field_bytes(base .. 'blobs', id))
     + (history and #history or redis.call('HSTRLEN', base .. 'errors', id))
 end

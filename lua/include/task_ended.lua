@@ -29,10 +29,10 @@ local function note_end(endings, position, id, state, history, biz, mark, record
     endings.stopped[#endings.stopped + 1] = id
   end
   if state ~= 'success' then
-    if endings.has_payloads == nil then
-      endings.has_payloads = has_payloads(endings.meta)
+    if endings.is_without_payloads == nil then
+      endings.is_without_payloads = is_without_payloads(endings.meta)
     end
-    local bytes = kept_bytes(endings.meta, id, history, record, not endings.has_payloads)
+    local bytes = kept_bytes(endings.meta, id, history, record, endings.is_without_payloads)
     endings.bytes[state] = (endings.bytes[state] or 0) + bytes
     endings.ended[state] = (endings.ended[state] or 0) + 1
     if endings.flow then

@@ -23,11 +23,11 @@ pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure
 }
 
 fn late(process: &ProcessDetails) -> Option<Finding> {
-    let late = |task: &RunningTask| {
+    let named = |task: &RunningTask| {
         let late = text::duration(Duration::from_millis(task.late_ms?));
         Some(format!("{} ({}) for {late}", clean::line(&task.id), clean::line(&task.task)))
     };
-    let mut late: Vec<_> = process.doing.running.iter().filter_map(late).collect();
+    let mut late: Vec<_> = process.doing.running.iter().filter_map(named).collect();
     if late.is_empty() {
         return None;
     }
