@@ -119,8 +119,10 @@ impl Compare<'_> {
             {
                 let (has, lacks) = self.day(place, queue, day, (state, way)).await;
                 let kind = usize::from(state == TaskState::Dead);
+                // A purge may have removed the first day when the clock was ahead, past midnight.
+                let may_be_gone = day == first && self.harm == Harm::KillsAndClocks;
                 assert!(
-                    lacks == 0 || !has_begun[kind],
+                    lacks == 0 || may_be_gone || !has_begun[kind],
                     "{queue} lacks {lacks} {state} of day {day}"
                 );
                 (lines, gone) = (lines + has, gone + lacks);

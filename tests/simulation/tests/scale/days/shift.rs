@@ -21,6 +21,8 @@ pub(crate) const KEEP: usize = 40;
 pub(crate) const KEEP_FOR: Duration = Duration::from_secs(5 * 86_400);
 const WORKERS: usize = 2;
 const DRAINED_WITHIN: Duration = Duration::from_secs(300);
+/// Longer than a task waits for its next attempt by a clock that is right.
+const WAITS_MAX: Duration = Duration::from_secs(120);
 /// The most by which the clock of the store is set.
 pub(crate) const STEP_MS_MAX: u64 = 2 * 3_600_000;
 
@@ -187,12 +189,22 @@ impl Shifts {
     }
 
     async fn drain(&mut self) {
-        let until = Instant::now() + DRAINED_WITHIN;
+        let (run_at, until) = (Instant::now() + WAITS_MAX, Instant::now() + DRAINED_WITHIN);
         while self.is_left().await {
             assert!(Instant::now() < until, "tasks remain");
+            if self.harm == Harm::KillsAndClocks && Instant::now() > run_at {
+                self.run_waiting().await;
+            }
             self.cancel_hanging().await;
             self.replace_the_killed();
             sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Runs the tasks now whose next attempt was set by a clock that was ahead.
+    async fn run_waiting(&self) {
+        for number in &self.fresh {
+            drop(self.client.run_now(&self.known[number].id).await);
         }
     }
 
