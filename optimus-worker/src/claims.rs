@@ -271,6 +271,7 @@ impl Claims {
         match answer.and_then(|reply| Broker::read_claim(&queue.name, reply)) {
             Ok(claimed) => {
                 self.rejected.answered(&self.shared.log, (request.queue, queue), Ok(()));
+                queue.accepted();
                 if !claimed.grants.is_empty() {
                     queue.granted(request.sent_at, self.shared.config.lease);
                 }
@@ -320,6 +321,7 @@ impl Claims {
         let queue = &self.shared.queues[request.queue];
         match problem.refusal() {
             Some(Refusal::Paused) => {
+                queue.accepted();
                 self.shares.had_no_work(request.queue);
                 queue.found_empty(request.hints);
             }
@@ -339,7 +341,7 @@ impl Claims {
                 }
                 self.queues[request.queue].polls.due_at = Some(Instant::now() + AFTER_REJECTION);
                 self.shares.had_no_work(request.queue);
-                queue.found_empty(request.hints);
+                queue.refused(request.hints);
             }
         }
         true

@@ -29,6 +29,8 @@ pub(crate) struct Served {
     answered: AtomicU64,
     /// The number of hints before the last claim that left no work.
     settled: AtomicU64,
+    /// Whether Redis or the queue refused the last claim.
+    is_refused: AtomicBool,
     standing: Mutex<Standing>,
     /// How many workers the queue has, according to the last heartbeat.
     workers: AtomicUsize,
@@ -59,6 +61,7 @@ impl Served {
             asked: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             settled: AtomicU64::new(0),
+            is_refused: AtomicBool::new(false),
             standing: Mutex::new(standing),
             workers: AtomicUsize::new(1),
             is_outdated: AtomicBool::new(false),
@@ -239,6 +242,23 @@ impl Served {
     /// Returns whether a claim was sent at this number of hints or later.
     pub(crate) fn was_asked(&self, hints: u64) -> bool {
         self.asked.load(Ordering::Acquire) >= hints
+    }
+
+    /// Notes that a claim that was sent at this number of hints was refused. Until one is not, the
+    /// queue is polled only, and its wakeups are for other workers.
+    pub(crate) fn refused(&self, hints: u64) {
+        self.settled.fetch_max(hints, Ordering::AcqRel);
+        self.is_refused.store(true, Ordering::Release);
+        self.wakeups.queue_found_empty();
+    }
+
+    /// Notes that a claim was not refused.
+    pub(crate) fn accepted(&self) {
+        self.is_refused.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Acquire)
     }
 
     /// Notes that the queue may have work. Returns the number of hints.

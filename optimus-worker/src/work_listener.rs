@@ -6,6 +6,8 @@
 //! slots. The listener passes a wakeup on if the claimer of its worker sends no claim for it: all
 //! slots may be busy, or handlers may block every thread of the runtime. For the same reasons, the
 //! listener wakes another worker if its claimer sends no claim by the due time for which it waits.
+//! It also passes a wakeup on if the claim is refused, for example because newer programs use the
+//! queue, and does not listen to that queue until a claim is accepted.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -72,9 +74,11 @@ impl WorkListener {
         self.stop.is_cancelled() || self.shared.shutdown.is_quiet()
     }
 
+    /// Returns the queues to listen to.
     fn empty_queues(&self) -> Vec<usize> {
         let queues = self.shared.queues.iter().enumerate();
-        queues.filter(|(_, queue)| !queue.may_have_work()).map(|(at, _)| at).collect()
+        let is_empty = |queue: &Served| !queue.may_have_work() && !queue.is_refused();
+        queues.filter(|(_, queue)| is_empty(queue)).map(|(at, _)| at).collect()
     }
 
     /// Waits for a wakeup. If a queue is found empty during the wait, the worker must wait for that
@@ -92,7 +96,7 @@ impl WorkListener {
         let mut waiting = pin!(broker.wait_for_work(&names, waiter, listen_for));
         loop {
             let ends = self.ends();
-            let must_return = ends || self.should_listen_to_more(listened);
+            let must_return = ends || self.should_listen_to_others(listened);
             let overdue = self.next_overdue();
             tokio::select! {
                 biased;
@@ -113,8 +117,12 @@ impl WorkListener {
         }
     }
 
-    /// Returns whether an empty queue is not listened to while a slot is idle for its work.
-    fn should_listen_to_more(&self, listened: &[usize]) -> bool {
+    /// Returns whether an empty queue is not listened to while a slot is idle for its work, or one
+    /// is listened to whose claims are refused.
+    fn should_listen_to_others(&self, listened: &[usize]) -> bool {
+        if listened.iter().any(|at| self.shared.queues[*at].is_refused()) {
+            return true;
+        }
         let is_missing = |at: &usize| listened.binary_search(at).is_err();
         if !self.empty_queues().iter().any(is_missing) {
             return false;
@@ -130,6 +138,10 @@ impl WorkListener {
     async fn take_in(&mut self, name: &QueueName) {
         let queues = &self.shared.queues;
         let Some(queue) = queues.place(name) else { return };
+        if queues[queue].is_refused() {
+            drop(self.shared.maintenance.wake(name).await);
+            return;
+        }
         let hints = queues[queue].hint();
         let due = Instant::now() + TAKE_UP_WITHIN;
         self.popped.push(Popped { queue, hints, due });
@@ -143,11 +155,15 @@ impl WorkListener {
         self.pass_on(|_| true).await;
     }
 
-    /// Passes on the overdue wakeups, because another worker may have a slot and a thread for them.
+    /// Passes on the overdue wakeups, because another worker may have a slot and a thread for them,
+    /// and those of queues whose claims are refused.
     async fn pass_on_overdue(&mut self) {
         let (shared, now) = (self.shared.clone(), Instant::now());
-        let was_asked = |popped: &Popped| shared.queues[popped.queue].was_asked(popped.hints);
-        self.pass_on(|popped| popped.due <= now && !was_asked(popped)).await;
+        let is_due = |popped: &Popped| {
+            let queue = &shared.queues[popped.queue];
+            queue.is_refused() || popped.due <= now && !queue.was_asked(popped.hints)
+        };
+        self.pass_on(is_due).await;
         for queue in &shared.queues {
             if due_overdue(queue).is_some_and(|at| at <= now) {
                 queue.set_due(None);

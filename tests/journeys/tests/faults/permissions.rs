@@ -345,3 +345,42 @@ async fn a_worker_whose_waits_are_refused_later_says_so_once_and_polls() {
     assert_eq!(texts, expected, "each listener says it once");
     assert!(said.iter().all(|line| line.get("error").contains("'blpop'")), "{said:?}");
 }
+
+/// Neither worker finds a task by a poll in time.
+#[tokio::test]
+async fn a_worker_whose_claims_are_refused_leaves_the_wakeups_to_others() {
+    const NEVER: Duration = Duration::from_secs(3600);
+    let log = Log::at(Level::ERROR);
+    let _default = set_default(log.subscriber());
+    let redis = RedisServer::builder().tcp().start();
+    let namespace = namespace();
+    let mut admin = Raw::connect(&redis.url()).await;
+    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let all = rules(&namespace);
+    set_user(&mut admin, &all).await;
+    let limited = Bench::shared(&url, &namespace).await;
+    let refused = limited.start(limited.worker().task_type::<Double>().poll(NEVER));
+    admin.until_waiting(2).await;
+    // Only a claim needs this permission.
+    set_user(&mut admin, &without("+lpop", &all)).await;
+    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+    let bench = Bench::shared(&redis.url(), &namespace).await;
+    admin.until_waiting(2).await;
+    let first = bench.client.submit(Double { number: 0 }.call()).await.unwrap();
+    let is_said = async || !log.lines("optimus_worker::rejections").is_empty();
+    eventually("a claim is refused", SOON, is_said).await;
+    let wakeups = format!("LLEN {{{namespace}:default:0}}:wake");
+    let is_left = async || admin.run(&wakeups).await == [b"1"];
+    eventually("the wakeup is left to others", SOON, is_left).await;
+    let other = bench.start(bench.worker().task_type::<Double>().poll(NEVER));
+    first.result_within(SOON).await.unwrap();
+    for number in 1..=20 {
+        let handle = bench.client.submit(Double { number }.call()).await.unwrap();
+        assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
+    }
+    other.stop().await;
+    set_user(&mut admin, &all).await;
+    let last = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
+    assert_eq!(last.result_within(SOON).await.unwrap(), 42, "its claims are accepted again");
+    refused.stop().await;
+}
