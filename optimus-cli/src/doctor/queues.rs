@@ -107,6 +107,7 @@ async fn waiters(inspector: &Inspector, rows: &[TaskRow]) -> Result<Vec<Waiter>,
     let records = try_join_all(reads).await?.into_iter().flatten();
     let records = records.filter_map(|task| Some((task.id, task.record?.ok()?)));
     let waiter = |(id, record): (TaskId, TaskRecord)| Waiter {
+        is_group: record.member.is_some(),
         step: record.member.map_or(id, |member| member.group),
         after: record.after.map_or_else(Vec::new, |after| after.prerequisites),
     };

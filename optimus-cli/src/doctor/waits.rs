@@ -1,6 +1,6 @@
 //! Checks what keeps the tasks of a queue waiting: [`Waits`].
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use optimus_core::{
@@ -21,6 +21,8 @@ const NAMED_MAX: usize = 4;
 /// A task that waits, or its group.
 pub(crate) struct Waiter {
     pub(crate) step: TaskId,
+    /// Whether it is a group. What waits for a group that is cancelled is cancelled, too.
+    pub(crate) is_group: bool,
     /// What it waits for.
     pub(crate) after: Vec<Prerequisite>,
 }
@@ -148,16 +150,30 @@ impl Waits<'_> {
         Finding::warning("unmet", text)
     }
 
-    /// Names what to cancel of those that wait.
+    /// Names what to cancel of those that wait for it, and of those that would then wait for a step
+    /// that is cancelled.
     fn way_out(&self, prerequisite: &Prerequisite) -> String {
-        let waits = |waiter: &&Waiter| waiter.after.contains(prerequisite);
-        let ids: BTreeSet<&TaskId> =
-            self.waiters.iter().filter(waits).map(|waiter| &waiter.step).collect();
+        let (mut ids, mut cancelled) = (Vec::new(), vec![prerequisite.clone()]);
+        while !cancelled.is_empty() {
+            let waits = |waiter: &&Waiter| {
+                !ids.contains(&waiter.step)
+                    && waiter.after.iter().any(|one| cancelled.contains(one))
+            };
+            let next: BTreeMap<&TaskId, bool> = self
+                .waiters
+                .iter()
+                .filter(waits)
+                .map(|waiter| (&waiter.step, waiter.is_group))
+                .collect();
+            let steps = next.iter().filter(|(_, is_group)| !**is_group);
+            cancelled = steps.map(|(step, _)| Prerequisite::Task((*step).clone())).collect();
+            ids.extend(next.into_keys().cloned());
+        }
         if ids.is_empty() {
             return String::new();
         }
         let more = if ids.len() > NAMED_MAX { "some of what waits" } else { "what waits" };
-        let cancel = advice("flow cancel", ids.into_iter().take(NAMED_MAX));
+        let cancel = advice("flow cancel", ids.iter().take(NAMED_MAX));
         format!(", {cancel} ends {more} for it")
     }
 

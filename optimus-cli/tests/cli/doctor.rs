@@ -162,6 +162,22 @@ async fn tasks_that_wait_for_a_dead_step_are_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_steps_that_wait_for_a_dead_one_are_named_at_once() {
+    let stage = Stage::new().await;
+    let [dead] = stage.ended(["fail: unlucky"]).await;
+    let after = async |text: &str, step: &optimus::TaskId| {
+        stage.client.submit(send(text.to_owned()).after(step)).await.unwrap().id().clone()
+    };
+    let second = after("b", &dead).await;
+    let third = after("c", &second).await;
+    let found = warned(&stage, "5m", &["unmet"]).remove(0);
+    let way_out = format!("`optimus flow cancel {second} {third}` ends what waits for it");
+    assert!(found.ends_with(&way_out), "{found}");
+    stage.optimus(&["flow", "cancel", "--yes", &second.to_string(), &third.to_string()]).ended(0);
+    assert!(!stage.optimus(&["doctor"]).out.contains("waiting for other tasks"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_queue_of_a_newer_release_and_one_that_is_not_listed_are_warnings() {
     let ward = Ward::open().await;
     ward.client.submit(send("x".to_owned())).await.unwrap();
