@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::Json;
 use optimus_core::{
-    AuditAct, Operation, OperationAct, OperationError, OperationFilter, OperationState, TaskState,
+    AuditAct, Operation, OperationAct, OperationError, OperationFilter, OperationState, Reason,
+    TaskState, Value,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -43,6 +44,8 @@ pub(crate) struct BulkFilter {
     state: Option<String>,
     task: Option<String>,
     fingerprint: Option<String>,
+    /// How the last attempt ended: `failed`, `timed_out`, `panicked`, `lost` or another reason.
+    cause: Option<String>,
     /// `tenant=acme`, or `tenant` for any value.
     header: Option<String>,
     older_ms: Option<u64>,
@@ -107,6 +110,15 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
+/// Reads the word of a reason, as errors have it.
+fn cause_of(word: &str) -> Result<Reason, Problem> {
+    serde_json::from_value(Value::from(word)).map_err(|_| {
+        Problem::invalid(format!(
+            "{word:?} is not the cause of an end; name the `reason` of an error, such as `lost`"
+        ))
+    })
+}
+
 fn role_of(act: OperationAct) -> Role {
     if act == OperationAct::Delete { Role::Admin } else { Role::Operator }
 }
@@ -129,6 +141,9 @@ impl BulkFilter {
         }
         if let Some(print) = given(self.fingerprint) {
             filter = filter.fingerprint(print.parse()?);
+        }
+        if let Some(cause) = given(self.cause) {
+            filter = filter.cause(cause_of(&cause)?);
         }
         // Who counts tasks by a text learns whether it is in what they may not see.
         let sees_secrets = seat.payloads() == Payloads::Full;

@@ -1,6 +1,8 @@
 //! Changes of many tasks.
 
-use optimus::{OperationAct, OperationFilter, TaskState};
+use std::time::Duration;
+
+use optimus::{OperationAct, OperationFilter, QueueName, TaskState, WorkerId};
 use optimus_testkit::eventually;
 use serde_json::json;
 
@@ -165,4 +167,38 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
         let has = |part: &str| text.contains(part);
         assert!(has(r#""task":"send_mail""#) && has("x-auth-token"), "{text}");
     }
+}
+
+/// Lets the worker of a task end without a report as often as the task survives that.
+async fn lose_one(stage: &Stage) {
+    let (broker, queue) = (stage.client.broker(), QueueName::new("mail").unwrap());
+    let id = stage.submit(call("x").max_losses(1)).await;
+    let lease = Duration::from_millis(200);
+    let [ghost, witness] = ["ghost", "witness"].map(|name| WorkerId::generate(name, 1));
+    broker.register(&queue, &ghost, lease, "{}").await.unwrap();
+    broker.claim_alone(&queue, &ghost, 1).await.unwrap();
+    eventually("the task dies of the loss", SOON, async || {
+        broker.register(&queue, &witness, lease, "{}").await.unwrap();
+        broker.reap(&queue, &witness, lease, 10).await.unwrap();
+        stage.state(&id).await == TaskState::Dead
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_were_lost_are_told_from_those_that_have_failed() {
+    let stage = Stage::new().await;
+    stage.ended(["fatal", "fatal"]).await;
+    lose_one(&stage).await;
+    let served = stage.open();
+    let matched = async |cause: &str| {
+        let filter = json!({ "queue": "mail", "state": "dead", "cause": cause });
+        let order = json!({ "act": "retry", "filter": filter });
+        let counted = served.browser.act("operations", &order).await.is(200).json();
+        assert_eq!(counted["filter"]["cause"], cause, "{counted}");
+        counted["matched"].clone()
+    };
+    assert_eq!([matched("lost").await, matched("failed").await], [json!(1), json!(2)]);
+    let wrong = json!({ "act": "retry", "filter": { "queue": "mail", "cause": "vanished" } });
+    served.browser.act("operations", &wrong).await.fails(400, "invalid");
 }

@@ -21,6 +21,8 @@ const isOver = (state: string) => ["done", "cancelled", "failed"].includes(state
 interface Props {
   act: TaskAct;
   filter: Filter;
+  /** What to know of these tasks before the act. */
+  note?: string | undefined;
   close: () => void;
 }
 
@@ -55,11 +57,12 @@ async function abandon(id: string): Promise<void> {
   await post<Operation | undefined>(`${path("operations", id)}/cancel`).catch(() => undefined);
 }
 
-export function Bulk({ act, filter, close }: Props) {
+export function Bulk({ act, filter, note, close }: Props) {
   const start = () => post<Operation>("operations", { act: ACTS[act].bulk, filter });
   return (
     <Counting start={start} title={allWords(act, true)} close={close}>
       Tasks of <Text value={filterWords(filter)} />
+      {note !== undefined && <>. {note}</>}
     </Counting>
   );
 }

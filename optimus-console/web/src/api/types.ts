@@ -282,6 +282,7 @@ export interface Filter {
   state?: string | null;
   task?: string | null;
   fingerprint?: string | null;
+  cause?: string | null;
   header?: string | null;
   older_ms?: number | null;
   text?: string | null;

@@ -21,16 +21,39 @@ const lost = (reason: string): FailureRow => ({
   message: `it was ${reason}`,
 });
 
+test("a group of lost tasks says what that means, and is retried by its cause", () =>
+  open({}, async ({ page }, on) => {
+    await changed<{ rows: FailureRow[] }>(page, "failures*", (of) => ({
+      ...of,
+      rows: [lost("lost"), ...of.rows],
+    }));
+    await goTo(page, "#/failures");
+    const row = page.locator("tbody tr", { hasText: "it was lost" });
+    await row.getByText("Look at its exit code.").waitFor();
+    await row.getByText("tasks such as receipt").waitFor();
+    assert.equal(await row.getByRole("button", { name: "Delete" }).count(), 1);
+    await row.getByRole("button", { name: "Retry" }).click();
+    const dialog = page.locator("dialog[open]");
+    await dialog.getByText("queue mail, state dead, cause lost").waitFor();
+    await dialog.getByText("A retry may end workers again.").waitFor();
+    await dialog.getByRole("button", { name: /^Retry .* tasks$/ }).click();
+    await dialog.getByText("done").first().waitFor();
+    const [counted, confirmed] = on.store.acts;
+    const filter = { queue: "mail", state: "dead", cause: "lost" };
+    assert.deepEqual(counted?.body, { act: "requeue", filter });
+    assert.match(confirmed?.path ?? "", /confirm$/);
+  }));
+
 test("a group that no worker has written is not acted on: all tasks of its name would match", () =>
   open({}, async ({ page }, on) => {
     await changed<{ rows: FailureRow[] }>(page, "failures*", ({ rows }) => ({
-      rows: [lost("lost"), ...rows],
+      rows: [lost("failed"), ...rows],
       rows_left_out: 30,
       queues: 1,
       left_out: 0,
     }));
     await goTo(page, "#/failures");
-    const row = page.locator("tbody tr", { hasText: "it was lost" });
+    const row = page.locator("tbody tr", { hasText: "it was failed" });
     await row.getByText("no worker has written this error").waitFor();
     assert.equal(await row.getByRole("button").count(), 0);
     assert.equal(await row.locator("td.number a").count(), 0);

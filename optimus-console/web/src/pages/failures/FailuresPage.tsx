@@ -14,17 +14,22 @@ import { Await, Empty } from "../../ui/Await";
 import { type Column, Table } from "../../ui/Table";
 import { QueueLink, TaskLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
-import { groupId } from "./group";
+import { groupFilter, groupId, isLost } from "./group";
 
 /** Without a fingerprint, a filter would match all dead tasks of the same name. */
 const NO_FINGERPRINT =
   "No worker has written this error, so nothing tells these tasks from others of the same name.";
 
+const LOST =
+  "The worker that ran the task ended without a report each time: it was killed, ran out of memory, or its machine went away. Look at its exit code. A retry may end workers again.";
+
 /** Without a name, a filter would match the tasks of all names. */
 const NO_TASK = "The name of these tasks was not read, so nothing tells them from others.";
 
 /** Returns why a filter can't match just this group. */
-function blur({ fingerprint, task }: FailureRow): { text: string; title: string } | undefined {
+function blur(row: FailureRow): { text: string; title: string } | undefined {
+  const { fingerprint, task } = row;
+  if (isLost(row)) return undefined;
   if (fingerprint === null)
     return { text: "no worker has written this error", title: NO_FINGERPRINT };
   return task === null ? { text: "their name was not read", title: NO_TASK } : undefined;
@@ -68,7 +73,8 @@ function columns(ask: Ask): Column<FailureRow>[] {
             <Text value={row.outline || row.message} max={240} />
           </span>
           <span class="dim">
-            <QueueLink queue={row.queue} /> · <Text value={row.task} max={80} />
+            <QueueLink queue={row.queue} /> · {isLost(row) && "tasks such as "}
+            <Text value={row.task} max={80} />
             {row.sample !== null && (
               <>
                 {" "}
@@ -76,6 +82,7 @@ function columns(ask: Ask): Column<FailureRow>[] {
               </>
             )}
           </span>
+          {isLost(row) && <span class="dim failure-note">{LOST}</span>}
         </span>
       ),
     },
@@ -85,7 +92,7 @@ function columns(ask: Ask): Column<FailureRow>[] {
       kind: "number",
       cell: (row) =>
         row.fingerprint === null ? (
-          <span title={NO_FINGERPRINT}>{whole(row.dead)}</span>
+          <span title={isLost(row) ? LOST : NO_FINGERPRINT}>{whole(row.dead)}</span>
         ) : (
           <a href={queueHref(row.queue, { state: "dead", fingerprint: row.fingerprint })}>
             {whole(row.dead)}
@@ -163,12 +170,8 @@ export function FailuresPage() {
       {asked && (
         <Bulk
           act={asked.act}
-          filter={{
-            queue: asked.row.queue,
-            state: "dead",
-            task: asked.row.task,
-            fingerprint: asked.row.fingerprint,
-          }}
+          filter={groupFilter(asked.row)}
+          note={isLost(asked.row) ? LOST : undefined}
           close={() => {
             setAsked(undefined);
             void failures.refresh();
