@@ -121,3 +121,14 @@ export function overflow(page: Page): Promise<number> {
     return root.scrollWidth - root.clientWidth;
   });
 }
+
+/** Returns the texts of the badges that are not seen whole. */
+export function clipped(page: Page): Promise<string[]> {
+  return page
+    .locator("main .tag, main .state")
+    .evaluateAll((badges) =>
+      badges
+        .filter((badge) => badge.scrollWidth > badge.clientWidth)
+        .map((badge) => badge.textContent ?? ""),
+    );
+}

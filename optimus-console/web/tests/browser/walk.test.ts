@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { mock, type Mock } from "../mock/server";
-import { browser, DIST, faults, goTo, type Look, overflow, settled, tab } from "./kit";
+import { browser, clipped, DIST, faults, goTo, type Look, overflow, settled, tab } from "./kit";
 import { routes } from "./routes";
 
 const REAL = process.env["CONSOLE_URL"];
@@ -54,6 +54,9 @@ async function mistakes(page: Page, isHostile: boolean): Promise<string[]> {
   const wide = await overflow(page);
   if (wide > 0) found.push(`too wide by ${wide} px`);
   if (await page.evaluate("window.owned !== undefined")) found.push("a script of the data ran");
+  // A hostile word may be longer than its place.
+  const cut = isHostile ? [] : await clipped(page);
+  if (cut.length > 0) found.push(`badges are clipped: ${cut.join(", ")}`);
   const title = await page.title();
   if (!title.endsWith("Optimus")) found.push(`its title is ${title}`);
   const problem = page.locator(".banner.is-problem[role=alert]");

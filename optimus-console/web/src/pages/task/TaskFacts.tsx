@@ -9,10 +9,10 @@ import { Panel } from "../../ui/Panel";
 import { QueueLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 
-function attempts(task: TaskDetail): string {
-  return task.max_retry === null
-    ? String(task.attempt)
-    : `${task.attempt} of ${task.max_retry + 1}`;
+/** Losses have a bound of their own, so an attempt after a loss has no place among the retries. */
+function attempts({ attempt, losses, max_retry }: TaskDetail): string {
+  if (losses > 0) return `${attempt} (${losses} lost)`;
+  return max_retry === null ? String(attempt) : `${attempt} of ${max_retry + 1}`;
 }
 
 function facts(task: TaskDetail): [string, ComponentChildren][] {
