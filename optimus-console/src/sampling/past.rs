@@ -14,7 +14,7 @@ use super::{
     features::FeatureSearch,
     snapshot::{Entry, Serving, Snapshot},
 };
-use crate::view::{Point, QueueRow, Rates, RedisState, Slots};
+use crate::view::{Point, QueueRow, Rates, RedisState, Slots, is_stuck};
 
 /// How many queues are read. Of more, those that are first by name are.
 const QUEUES_MAX: usize = 5_000;
@@ -119,6 +119,7 @@ impl Past {
             slots,
             processes,
             serving: process_rows.iter().filter(|row| !row.is_lost).map(serving).collect(),
+            stuck: process_rows.into_iter().filter(is_stuck).collect(),
             features,
             operations,
             series: self.points.iter().copied().collect(),

@@ -6,17 +6,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use optimus_core::{Dying, FingerprintRow, Operation, QueueName};
+use optimus_core::{Dying, FingerprintRow, Operation, ProcessDetails, QueueName};
 
 use crate::{
     access::{Identity, Patterns, Payloads, Reader},
     view::{
         Counts, FailureRow, Features, OperationRow, Overview, Point, QueueRow, Rates, RedisState,
-        Slots, is_seen,
+        Slots, StuckRow, is_seen,
     },
 };
 
 const ATTENTION_MAX: usize = 20;
+const STUCK_MAX: usize = 20;
 const FAILURES_MAX: usize = 10;
 const OPERATIONS_MAX: usize = 10;
 /// How many forms of an overview are kept, for people who see other queues.
@@ -42,6 +43,8 @@ pub(crate) struct Snapshot {
     pub(crate) processes: u64,
     /// The first 1,000 processes of those whose leases are not over.
     pub(crate) serving: Arc<[Serving]>,
+    /// Those of the first 1,000 processes whose handlers keep them from work.
+    pub(crate) stuck: Arc<[ProcessDetails]>,
     pub(crate) features: Features,
     pub(crate) series: Vec<Point>,
     /// The latest first.
@@ -81,6 +84,7 @@ impl Default for Snapshot {
             slots: Slots::default(),
             processes: 0,
             serving: Arc::default(),
+            stuck: Arc::default(),
             features: Features::default(),
             series: Vec::new(),
             operations: Vec::new(),
@@ -134,6 +138,7 @@ impl Snapshot {
             slots: self.slots,
             processes: self.processes,
             serving: self.serving.clone(),
+            stuck: self.stuck.clone(),
             features: self.features,
             series: self.series.clone(),
             operations: self.operations.clone(),
@@ -205,6 +210,7 @@ impl Snapshot {
             queue_count: queue_count + if sees_all { self.left_out } else { 0 },
             left_out: self.left_out,
             attention: urgent.into_iter().map(|(_, row)| row.clone()).collect(),
+            stuck: self.stuck(identity),
             failures: worst
                 .iter()
                 .take(FAILURES_MAX)
@@ -215,6 +221,15 @@ impl Snapshot {
             // The points are of all queues.
             series: if sees_all { self.series.clone() } else { Vec::new() },
         }
+    }
+
+    /// Returns the processes whose handlers keep them from work, as far as somebody sees that.
+    fn stuck(&self, identity: &Identity) -> Vec<StuckRow> {
+        let rows = self.stuck.iter().filter_map(|process| StuckRow::of(process, identity));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.urgency()));
+        rows.truncate(STUCK_MAX);
+        rows
     }
 
     /// Returns the operations that somebody sees: those under way, and the latest that are over.

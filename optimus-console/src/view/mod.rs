@@ -8,6 +8,7 @@ mod process_row;
 mod queue_row;
 mod shown;
 mod stats_rows;
+mod stuck_row;
 mod task_row;
 mod thing_row;
 
@@ -26,6 +27,7 @@ pub(crate) use self::{
         line as line_shown, pause as pause_shown,
     },
     stats_rows::{StatsRowView, StatsShown, TaskStatsRow},
+    stuck_row::{StuckRow, is_stuck},
     task_row::{ErrorRow, ProgressRow, TaskRowView},
     thing_row::{Fact, ThingRow},
 };

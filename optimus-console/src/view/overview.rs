@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Counts, FailureRow, OperationRow, QueueRow};
+use super::{Counts, FailureRow, OperationRow, QueueRow, StuckRow};
 
 /// What people see first.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -26,6 +26,8 @@ pub(crate) struct Overview {
     pub(crate) left_out: u64,
     /// At most 20 queues at which somebody should look, the most urgent first.
     pub(crate) attention: Vec<QueueRow>,
+    /// At most 20 processes whose handlers keep them from work, blocked ones first.
+    pub(crate) stuck: Vec<StuckRow>,
     /// At most 10 causes of deaths, those with most dead tasks first.
     pub(crate) failures: Vec<FailureRow>,
     /// Those under way, and the latest that are over, at most 10.

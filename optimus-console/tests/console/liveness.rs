@@ -10,14 +10,24 @@ use serde_json::{Value, json};
 
 use crate::stage::{SOON, Served, Stage, call, send_mail};
 
-/// Says that a process serves queue `video` and runs six tasks, with a lease of this time.
+/// What a process does that runs six tasks.
+const BUSY: &str = r#"{"slots":8,"busy":6,"running":[{"task":"encode",
+    "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
+
+/// What it does while a handler that goes on after its timeout blocks its runtime.
+const STUCK: &str = r#"{"slots":8,"busy":1,"blocked_ms":9000,"running":[{"task":"encode","late_ms":70,
+    "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
+
+/// Says that a process serves queue `video`, with a lease of this time.
 async fn attends(stage: &Stage, lease: Duration) {
+    does(stage, lease, BUSY).await;
+}
+
+async fn does(stage: &Stage, lease: Duration, doing: &str) {
     let about = r#"{"host":"vm","pid":7,"started_ms":1,"concurrency":8,"queues":["video"]}"#;
     let broker = stage.client.broker();
     let (id, queue) = (WorkerId::from_stored("vm-7-aaaaaaaa"), QueueName::new("video").unwrap());
     broker.register(&queue, &id, lease, about).await.unwrap();
-    let doing = r#"{"slots":8,"busy":6,"running":[{"task":"encode",
-        "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
     let attendance = Attendance { id: &id, gone_after: 10 * SOON, description: about, doing };
     broker.attend(&Broker::fleet(), attendance).await.unwrap();
 }
@@ -53,6 +63,28 @@ async fn a_queue_whose_last_lease_is_over_comes_before_one_that_has_failed_earli
         (&attention[1]["queue"], &attention[1]["unserved"]),
         (&json!("mail"), &json!(false))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_names_processes_that_their_handlers_keep_from_work() {
+    let stage = Stage::new().await;
+    attends(&stage, 10 * SOON).await;
+    let stuck = async |of: &Served| of.browser.look("overview").await["stuck"].clone();
+    assert_eq!(stuck(&stage.open()).await, json!([]), "it is only busy");
+    does(&stage, 10 * SOON, STUCK).await;
+    let row = json!({ "id": "vm-7-aaaaaaaa", "host": "vm", "pid": 7, "blocked_ms": 9_000,
+        "late": 1, "late_ms": 70 });
+    assert_eq!(stuck(&stage.open()).await, json!([row]));
+    let guarded = stage.guarded();
+    let tina = guarded.bearer("tina").look("overview").await;
+    assert_eq!(tina["stuck"], json!([]), "it serves none of her queues");
+    does(&stage, Duration::from_millis(100), STUCK).await;
+    let served = stage.open();
+    eventually("the lease is over", SOON, async || {
+        served.browser.look("processes").await["rows"][0]["lost"] == true
+    })
+    .await;
+    assert_eq!(stuck(&served).await, json!([]), "what is lost blocks nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -329,6 +329,17 @@ export interface Operation {
   text: string;
 }
 
+/** A process whose handlers block its runtime, or go on after their timeouts. */
+export interface StuckRow {
+  id: string;
+  host: string;
+  pid: number;
+  blocked_ms: number | null;
+  /** How many handlers go on after their timeouts. */
+  late: number;
+  late_ms: number | null;
+}
+
 export type Feature =
   "lanes" | "limits" | "schedules" | "groups" | "shards" | "sources" | "dispensers";
 
@@ -350,6 +361,7 @@ export interface Overview {
   processes: number;
   queue_count: number;
   attention: QueueRow[];
+  stuck: StuckRow[];
   failures: FailureRow[];
   operations: Operation[];
   features: Record<Feature, boolean>;

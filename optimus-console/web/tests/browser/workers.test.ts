@@ -1,9 +1,10 @@
-// What the page of processes says when it shows none of them.
+// What is said of processes: of none, and of those that do not work.
 
+import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ProcessRow } from "../../src/api/types";
-import { changed, consoles } from "./console";
-import { goTo } from "./kit";
+import type { Overview, ProcessRow } from "../../src/api/types";
+import { changed, consoles, streamOnce } from "./console";
+import { goTo, settled } from "./kit";
 
 const open = consoles();
 
@@ -31,4 +32,26 @@ test("a reader whose queues no process serves is told so, and not that none runs
     await changed(page, "processes*", none);
     await goTo(page, "#/workers");
     await page.waitForSelector(".empty:has-text('No process serves your queues')");
+  }));
+
+const STUCK = "section:has(h2:text-is('Processes that their handlers keep from work'))";
+
+test("the overview leads to a process whose runtime is blocked, and to one with late handlers", () =>
+  open({}, async ({ page }) => {
+    const rows = page.locator(`${STUCK} tbody tr`);
+    await rows.first().getByText("blocked for 12 s").waitFor();
+    await rows.nth(1).getByText("1 late handler").waitFor();
+    await rows.first().getByRole("link", { name: "node-3:413" }).click();
+    await page.waitForSelector(".process:has-text('node-3:413')");
+    assert.equal(await page.locator(".process").count(), 1);
+  }));
+
+test("the overview says nothing of processes while none is kept from work", () =>
+  open({}, async ({ page }) => {
+    await changed<Overview>(page, "overview", (of) => ({ ...of, stuck: [] }));
+    await streamOnce(page, "events*", []);
+    await page.reload();
+    await settled(page);
+    await page.getByText("Queues that need attention").first().waitFor();
+    assert.equal(await page.locator(STUCK).count(), 0);
   }));

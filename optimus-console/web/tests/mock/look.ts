@@ -64,6 +64,10 @@ export function overview(store: Store, present: number): Overview {
     attention: store.queues
       .filter((row) => row.paused || row.counts.dead > 0 || row.slots === 0)
       .slice(0, 8),
+    stuck: [
+      { id: "p3", host: "node-3", pid: 413, blocked_ms: 12_000, late: 0, late_ms: null },
+      { id: "p1", host: "node-1", pid: 411, blocked_ms: null, late: 1, late_ms: 4_000 },
+    ],
     failures: failures(store, now).slice(0, 7),
     operations: store.operations.filter((one) => ["running", "counting"].includes(one.state)),
     features: Object.fromEntries(FEATURES.map((name) => [name, true])) as Overview["features"],

@@ -8,6 +8,7 @@ import { Attention } from "./Attention";
 import { NewFailures } from "./NewFailures";
 import { Numbers } from "./Numbers";
 import { RunningOperations } from "./RunningOperations";
+import { Stuck } from "./Stuck";
 
 function Parts({ data }: { data: Overview }) {
   return (
@@ -15,7 +16,10 @@ function Parts({ data }: { data: Overview }) {
       <Numbers data={data} />
       <StatsCharts call="stats" title="All queues" />
       <div class="columns">
-        <Attention rows={data.attention} />
+        <div class="stack">
+          <Stuck rows={data.stuck} />
+          <Attention rows={data.attention} />
+        </div>
         <NewFailures rows={data.failures} />
       </div>
       <RunningOperations rows={data.operations} />

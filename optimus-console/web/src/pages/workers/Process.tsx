@@ -10,6 +10,7 @@ import { type Column, Table } from "../../ui/Table";
 import { QueueLink, TaskLink } from "../../ui/TaskLink";
 import { Text } from "../../ui/Text";
 import { ProcessActs } from "./ProcessActs";
+import { BLOCKED, LATE } from "./words";
 
 const COLUMNS: Column<RunningTask>[] = [
   { name: "id", head: "Task", cell: (row) => <TaskLink id={row.id} whole /> },
@@ -30,10 +31,6 @@ const COLUMNS: Column<RunningTask>[] = [
   },
 ];
 
-const LATE =
-  "Its handler goes on after its timeout, and keeps a slot until it returns or the process restarts. One that blocks its thread can't be stopped.";
-const BLOCKED =
-  "Its handlers block all threads of their runtime, so it starts no task: let them await, or make them plain fns.";
 /** An idle process tells rarely what it does, so only its lease shows whether it is there. */
 const LOST =
   "Its lease is over: it has died, or does not reach Redis. Its tasks run again elsewhere.";
