@@ -55,3 +55,34 @@ test("the overview says nothing of processes while none is kept from work", () =
     await page.getByText("Queues that need attention").first().waitFor();
     assert.equal(await page.locator(STUCK).count(), 0);
   }));
+
+test("a lost process says what it ran last, and nothing is asked of it", () =>
+  open({}, async ({ page }) => {
+    const task = {
+      id: "mail/01890a5d-ac96-774b-bcce-b302099a8057",
+      task: "resize",
+      attempt: 2,
+      since_ms: Date.now() - 90_000,
+      late_ms: null,
+      progress: null,
+    };
+    await goTo(page, "#/workers?process=p5");
+    const process = page.locator(".process");
+    await process.getByText("It ran no task when it was last heard from.").waitFor();
+    assert.equal(await process.getByText("Idle").count(), 0);
+    assert.equal(await process.locator(".acts button").count(), 0);
+    await changed<{ rows: ProcessRow[] }>(page, "processes*", (of) => ({
+      ...of,
+      rows: of.rows.map((row) => (row.lost ? { ...row, running: [task] } : row)),
+    }));
+    await goTo(page, "#/overview");
+    await goTo(page, "#/workers?process=p5");
+    await process.getByText("When it was last heard from, it ran:").waitFor();
+    const row = process.locator("tbody tr");
+    await row.getByText("resize").waitFor();
+    await row.getByText("2 min ago").or(row.getByText("1 min ago")).first().waitFor();
+    assert.equal(await process.getByText("Runs for").count(), 0);
+    assert.equal(await process.locator(".acts button").count(), 0);
+    await goTo(page, "#/workers?process=p1");
+    assert.equal(await process.locator(".acts button").count(), 3);
+  }));

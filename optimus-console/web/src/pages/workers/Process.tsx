@@ -31,6 +31,13 @@ const COLUMNS: Column<RunningTask>[] = [
   },
 ];
 
+/** What a lost process ran runs no more, so nothing is said of how long or how far. */
+const LAST: Column<RunningTask>[] = [
+  ...COLUMNS.slice(0, 2),
+  { name: "began", head: "Began", kind: "number", cell: (row) => <Ago at={row.since_ms} /> },
+  ...COLUMNS.slice(3, 4),
+];
+
 /** An idle process tells rarely what it does, so only its lease shows whether it is there. */
 const LOST =
   "Its lease is over: it has died, or does not reach Redis. Its tasks run again elsewhere.";
@@ -55,26 +62,27 @@ export function Process({ row, isOpen, toggle, done }: Props) {
             <Text value={title} max={80} class="mono" />
           </button>
         </h2>
-        <span class="process-load">
-          <Meter part={allowed > 0 ? row.busy / allowed : 0} label="Slots in use" />
-          <span class="num">
-            {whole(row.busy)} / {whole(allowed)}
+        {!row.lost && (
+          <span class="process-load">
+            <Meter part={allowed > 0 ? row.busy / allowed : 0} label="Slots in use" />
+            <span class="num">
+              {whole(row.busy)} / {whole(allowed)}
+            </span>
           </span>
-        </span>
+        )}
         {row.lost && (
           <span class="tag is-bad" title={LOST}>
             lost
           </span>
         )}
-        {row.blocked_ms !== null && (
+        {!row.lost && row.blocked_ms !== null && (
           <span class="tag is-bad" title={BLOCKED}>
             blocked
           </span>
         )}
-        {row.slots === 0 && <span class="tag is-warn">quiet</span>}
-        <div class="acts">
-          <ProcessActs row={row} done={done} />
-        </div>
+        {!row.lost && row.slots === 0 && <span class="tag is-warn">quiet</span>}
+        {/* Nobody would hear what is asked of a lost process. */}
+        <div class="acts">{!row.lost && <ProcessActs row={row} done={done} />}</div>
       </header>
       <ul class="process-facts">
         {row.name !== null && row.name !== "" && (
@@ -102,16 +110,27 @@ export function Process({ row, isOpen, toggle, done }: Props) {
           )}
         </li>
       </ul>
-      {isOpen && row.running.length > 0 && (
-        <Table
-          label={`Tasks of process ${row.pid}`}
-          columns={COLUMNS}
-          rows={row.running}
-          id={(task) => task.id}
-        />
-      )}
-      {isOpen && row.running.length === 0 && <Empty>Idle.</Empty>}
+      {isOpen && <Running row={row} />}
     </section>
+  );
+}
+
+function Running({ row }: { row: ProcessRow }) {
+  if (row.running.length === 0) {
+    return (
+      <Empty>{row.lost ? `${LOST} It ran no task when it was last heard from.` : "Idle."}</Empty>
+    );
+  }
+  return (
+    <>
+      {row.lost && <Empty>{LOST} When it was last heard from, it ran:</Empty>}
+      <Table
+        label={`Tasks of process ${row.pid}`}
+        columns={row.lost ? LAST : COLUMNS}
+        rows={row.running}
+        id={(task) => task.id}
+      />
+    </>
   );
 }
 
