@@ -7,7 +7,10 @@ use optimus_core::store_schedule;
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
 
-use crate::stage::{SOON, Served, Stage, busy, call};
+use crate::{
+    client::Browser,
+    stage::{SOON, Served, Stage, busy, call},
+};
 
 async fn rows(served: &Served, path: &str) -> Vec<Value> {
     served.browser.look(path).await["rows"].as_array().expect("a page has rows").clone()
@@ -120,6 +123,37 @@ async fn an_overdue_schedule_says_by_how_much_and_why() {
     let in_code = "overdue by 1 min: no worker ticks it, though some serve the queue";
     assert_eq!(shown("in-code").await, in_code);
     running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_that_nobody_ticks_is_removed_by_those_who_may_delete() {
+    let stage = Stage::new().await;
+    let each = |name: &str| Schedule::every(name, Duration::from_secs(10)).call(call("x"));
+    put_late(&stage, each("old")).await;
+    stage.client.schedules().put(each("new")).await.unwrap();
+    let served = stage.guarded();
+    let [olga, ann] = ["olga", "ann"].map(|name| served.bearer(name));
+    let acts = async |of: &Browser, name: &str| {
+        let rows = of.look("schedules?queue=mail").await["rows"].clone();
+        let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).cloned();
+        row.map(|row| row["acts"].clone())
+    };
+    let all = json!(["pause", "run_now", "remove"]);
+    let usual = json!(["pause", "run_now"]);
+    assert_eq!(acts(&ann, "old").await, Some(all));
+    assert_eq!(acts(&ann, "new").await, Some(usual.clone()));
+    assert_eq!(acts(&olga, "old").await, Some(usual));
+    let remove = json!({ "name": "old", "act": "remove", "reason": "OPS-9" });
+    let path = "things/schedules/act";
+    olga.act(path, &remove).await.fails(403, "forbidden");
+    assert_eq!(ann.act(path, &remove).await.is(200).json()["text"], "removed");
+    assert_eq!(acts(&ann, "old").await, None);
+    ann.act(path, &remove).await.fails(404, "not_found");
+    let audit = ann.look("audit").await["rows"][0].clone();
+    let noted = json!([audit["who"], audit["act"], audit["target"], audit["reason"]]);
+    assert_eq!(noted, json!(["ann", "schedule.remove", "old", "OPS-9"]));
+    let shards = json!({ "name": "old", "act": "remove" });
+    ann.act("things/shards/act", &shards).await.fails(400, "invalid");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,7 @@ pub(crate) enum ThingVerb {
     RunNow,
     /// Sets a limit, instead of the one that tasks declare.
     Set,
-    /// Removes a limit that was set.
+    /// Removes a limit that was set, or a schedule with its history.
     Remove,
 }
 
@@ -73,7 +73,7 @@ enum Thing {
     Source(String),
 }
 
-/// Pauses, resumes or hurries a thing, or sets or removes a limit.
+/// Pauses, resumes or hurries a thing, sets a limit, or removes a limit or a schedule.
 #[utoipa::path(post, path = "/api/v1/things/{kind}/act", tag = "act", request_body = ThingAct,
     params(("kind" = inline(Kind), Path, description = "the kind of the thing")),
     responses((status = 200, body = Said), (status = 400, body = ErrorBody),
@@ -83,7 +83,7 @@ pub(crate) async fn act(
     Named(kind): Named<Kind>,
     Told(told): Told<ThingAct>,
 ) -> Result<Json<Said>, Problem> {
-    seat.needs(Role::Operator)?;
+    seat.needs(role_of(kind, told.act))?;
     let doing = doing_of(kind, &told)?;
     let thing = thing_of(&seat, kind, &told).await?;
     let queue = match &thing {
@@ -108,9 +108,20 @@ pub(crate) async fn act(
     Ok(Json(Said { text }))
 }
 
+/// Returns who may do it. A limit that was removed can be set again, but nothing brings back a
+/// schedule that no code has.
+fn role_of(kind: Kind, act: ThingVerb) -> Role {
+    if (kind, act) == (Kind::Schedules, ThingVerb::Remove) { Role::Admin } else { Role::Operator }
+}
+
 fn doing_of(kind: Kind, told: &ThingAct) -> Result<Doing, Problem> {
-    if matches!(told.act, ThingVerb::Set | ThingVerb::Remove) && kind != Kind::Limits {
-        return Err(Problem::invalid("only limits can be set and removed"));
+    let is_possible = match told.act {
+        ThingVerb::Set => kind == Kind::Limits,
+        ThingVerb::Remove => matches!(kind, Kind::Limits | Kind::Schedules),
+        _ => true,
+    };
+    if !is_possible {
+        return Err(misfit());
     }
     Ok(match (told.act, &told.limit) {
         (ThingVerb::Set, Some(limit)) => Doing::Set(limit.read()?),
@@ -157,6 +168,10 @@ async fn thing_of(seat: &Seat, kind: Kind, told: &ThingAct) -> Result<Thing, Pro
 fn is_known(known: &[String], kind: &str, name: &str) -> Result<(), Problem> {
     let found = known.iter().any(|known| known == name);
     if found { Ok(()) } else { Err(absent(kind, name)) }
+}
+
+fn misfit() -> Problem {
+    Problem::invalid("only limits can be set, and only limits and schedules can be removed")
 }
 
 fn absent(kind: &str, name: &str) -> Problem {
@@ -211,6 +226,11 @@ async fn done(
             let id = id.ok_or_else(|| absent("schedule", &name))?;
             format!("submitted {id}")
         }
+        (Thing::Schedule(name), Doing::Remove) => {
+            let is_gone = client.schedules().remove(&name).await?;
+            changed(is_gone).ok_or_else(|| absent("schedule", &name))?;
+            "removed".to_owned()
+        }
         (Thing::Shards(name), Doing::Pause) => {
             paused(client.shards(name).because(who, why).pause_all().await?)
         }
@@ -230,9 +250,7 @@ async fn done(
         (Thing::Gate(..) | Thing::Shards(_), Doing::RunNow) => {
             return Err(Problem::invalid("only schedules and sources can run now"));
         }
-        (_, Doing::Set(_) | Doing::Remove) => {
-            return Err(Problem::invalid("only limits can be set and removed"));
-        }
+        (_, Doing::Set(_) | Doing::Remove) => return Err(misfit()),
     })
 }
 

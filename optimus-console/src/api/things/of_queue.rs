@@ -10,7 +10,7 @@ use super::{ROWS_A_QUEUE, ThingsOf, queues_of, rows_of};
 use tokio::sync::OnceCell;
 
 use crate::{
-    access::Payloads,
+    access::{Payloads, Role},
     api::page::{Page, cursor},
     problem::{ErrorBody, Problem},
     seat::{Asked, Seat},
@@ -219,16 +219,12 @@ async fn schedules_of(
     } else {
         Vec::new()
     };
-    let rows = page.rows.iter().map(|found| schedule_row(found, &workers, seat.payloads()));
+    let rows = page.rows.iter().map(|found| schedule_row(found, &workers, seat));
     Ok(Page::new(rows.collect(), page.next.map(|next| next.to_string())))
 }
 
-fn schedule_row(
-    found: &ScheduleDetails,
-    workers: &[WorkerDetails],
-    payloads: Payloads,
-) -> ThingRow {
-    let why = Some(line_shown(&found.paused_why, payloads)).filter(|why| !why.is_empty());
+fn schedule_row(found: &ScheduleDetails, workers: &[WorkerDetails], seat: &Seat) -> ThingRow {
+    let why = Some(line_shown(&found.paused_why, seat.payloads())).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(" ({why})"));
     let state = match (&found.paused, found.overdue(workers)) {
         (Some((_, by)), _) if by.is_empty() => format!("paused{why}"),
@@ -236,7 +232,11 @@ fn schedule_row(
         (None, Some(overdue)) => overdue.to_string(),
         (None, None) => "active".to_owned(),
     };
-    let is_paused = found.paused.is_some();
+    let mut acts = vec![if found.paused.is_some() { "resume" } else { "pause" }, "run_now"];
+    // One that is ticked would run on, or come back from the code.
+    if found.is_orphaned() && seat.needs(Role::Admin).is_ok() {
+        acts.push("remove");
+    }
     ThingRow {
         title: found.name.clone(),
         name: found.name.clone(),
@@ -254,6 +254,6 @@ fn schedule_row(
         .into_iter()
         .flatten()
         .collect(),
-        acts: vec![if is_paused { "resume" } else { "pause" }, "run_now"],
+        acts,
     }
 }

@@ -44,3 +44,20 @@ test("each slice's error and each shard's holder is found, however many there ar
     await page.locator("tbody tr").first().getByText("and").click();
     await page.locator("tbody tr").first().getByText("node-15 on vm").waitFor();
   }));
+
+test("a schedule that nobody ticks is removed, with a question and a reason", () =>
+  open({}, async ({ page }, on) => {
+    await goTo(page, "#/schedules");
+    const remove = (name: string) =>
+      page.locator("tbody tr", { hasText: name }).getByRole("button", { name: "Remove" });
+    assert.equal(await remove("hourly sync").count(), 0);
+    await remove("cleanup").click();
+    const dialog = page.locator("dialog[open]");
+    await dialog.getByText("Remove this schedule?").waitFor();
+    await dialog.getByText("This can't be undone.").waitFor();
+    await dialog.getByLabel("Reason").fill("OPS-9");
+    await dialog.getByRole("button", { name: "Remove the schedule" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const body = { queue: "mail", name: "schedules-2", act: "remove", reason: "OPS-9" };
+    assert.deepEqual(on.store.acts, [{ path: "things/schedules/act", body }]);
+  }));

@@ -66,7 +66,9 @@ function schedules(now: number): Thing[] {
       at("last", now - 71_250_000),
       tasks("last task", index + 90),
     ]);
-    return { ...withPause(row, "run_now"), name: `schedules-${index}` };
+    // One that nobody ticks can be removed.
+    const acts = index === 2 ? ["run_now", "remove"] : ["run_now"];
+    return { ...withPause(row, ...acts), name: `schedules-${index}` };
   });
 }
 

@@ -47,9 +47,17 @@ const PAUSE: Partial<Record<Feature, string>> = {
   sources: "No worker reads it until it is resumed. Tasks that it has submitted go on.",
 };
 
-/** What other acts mean. */
-const MEANS: Record<string, string> = {
-  remove: "What the code of the tasks declares applies again. Tasks that wait for it may start.",
+/** What it means to remove something. */
+const REMOVE: Partial<Record<Feature, { noun: string; means: string }>> = {
+  limits: {
+    noun: "limit",
+    means: "What the code of the tasks declares applies again. Tasks that wait for it may start.",
+  },
+  schedules: {
+    noun: "schedule",
+    means:
+      "It submits no more tasks, and its history is removed. This can't be undone. If the code of a worker has it, it returns when such a worker starts: pause it instead.",
+  },
 };
 
 export function ThingsPage({ kind }: { kind: Feature }) {
@@ -132,11 +140,12 @@ interface AskProps {
 }
 
 function AskAct({ kind, act, row, close, done }: AskProps) {
+  const remove = act === "remove" ? REMOVE[kind] : undefined;
   return (
     <Confirm
-      title={act === "remove" ? "Remove this limit?" : `${verb(act)}?`}
-      act={act === "remove" ? "Remove the limit" : verb(act)}
-      danger={act === "remove"}
+      title={remove ? `Remove this ${remove.noun}?` : `${verb(act)}?`}
+      act={remove ? `Remove the ${remove.noun}` : verb(act)}
+      danger={remove !== undefined}
       reasonHint={act === "pause" ? "Shown to everybody, such as a ticket" : undefined}
       close={close}
       run={async (reason) => {
@@ -155,7 +164,7 @@ function AskAct({ kind, act, row, close, done }: AskProps) {
         )}
       </p>
       {act === "pause" && PAUSE[kind] && <p>{PAUSE[kind]}</p>}
-      {MEANS[act] !== undefined && <p>{MEANS[act]}</p>}
+      {remove && <p>{remove.means}</p>}
     </Confirm>
   );
 }
