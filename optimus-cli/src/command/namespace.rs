@@ -76,6 +76,47 @@ impl Row for NamespaceRow {
 pub(crate) async fn run(command: NamespaceCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     let NamespaceCommand::List { keys } = command;
     let (broker, now) = (session.client.broker(), session.now().await?);
+    let Scanned { found, looked, is_whole } = scan(session, keys).await?;
+    let mut rows = Vec::new();
+    for (number, (namespace, slots)) in found.into_iter().enumerate() {
+        let queues: Vec<String> = slots.into_iter().filter(|slot| is_queue(slot)).collect();
+        let counted = if number < COUNTED_MAX { &queues[..] } else { &[] };
+        rows.push(row(session, &namespace, &queues, counted).await);
+    }
+    session.out.rows(&rows, now, "No queue is in this database of Redis.")?;
+    if is_whole {
+        return Ok(Exit::Done);
+    }
+    let all = broker.count_keys().await.map_err(Error::from)?;
+    session.out.warn(&format!(
+        "about {} of {} were looked at; --keys looks at more",
+        text::number(looked),
+        text::count(all, "key"),
+    ));
+    Ok(Exit::Partly)
+}
+
+/// What the names of keys say of namespaces.
+pub(crate) struct Scanned {
+    /// The slots of each namespace.
+    found: BTreeMap<String, BTreeSet<String>>,
+    /// About how many keys were looked at.
+    pub(crate) looked: u64,
+    /// Whether all keys of the database were looked at.
+    pub(crate) is_whole: bool,
+}
+
+impl Scanned {
+    /// Returns the namespaces that have queues.
+    pub(crate) fn with_queues(self) -> Vec<String> {
+        let has_queue = |slots: &BTreeSet<String>| slots.iter().any(|slot| is_queue(slot));
+        self.found.into_iter().filter(|(_, slots)| has_queue(slots)).map(|(name, _)| name).collect()
+    }
+}
+
+/// Looks at the names of about so many keys of the database.
+pub(crate) async fn scan(session: &Session<'_>, keys: u64) -> Result<Scanned, Failure> {
+    let broker = session.client.broker();
     let (mut found, mut looked) = (BTreeMap::<String, BTreeSet<String>>::new(), 0);
     let (mut cursor, pace) = (None, Pace::default());
     loop {
@@ -86,28 +127,15 @@ pub(crate) async fn run(command: NamespaceCommand, session: &Session<'_>) -> Res
         }
         (cursor, looked) = (next, looked + STEP);
         if cursor.is_none() || looked >= keys {
-            break;
+            return Ok(Scanned { found, looked, is_whole: cursor.is_none() });
         }
         pace.rest(begun).await;
     }
-    let mut rows = Vec::new();
-    for (number, (namespace, slots)) in found.into_iter().enumerate() {
-        // Others than queues begin with `@`.
-        let queues: Vec<String> = slots.into_iter().filter(|slot| !slot.starts_with('@')).collect();
-        let counted = if number < COUNTED_MAX { &queues[..] } else { &[] };
-        rows.push(row(session, &namespace, &queues, counted).await);
-    }
-    session.out.rows(&rows, now, "No queue is in this database of Redis.")?;
-    if cursor.is_none() {
-        return Ok(Exit::Done);
-    }
-    let all = broker.count_keys().await.map_err(Error::from)?;
-    session.out.warn(&format!(
-        "about {} of {} were looked at; --keys looks at more",
-        text::number(looked),
-        text::count(all, "key"),
-    ));
-    Ok(Exit::Partly)
+}
+
+/// Returns whether a slot is that of a queue: others begin with `@`.
+fn is_queue(slot: &str) -> bool {
+    !slot.starts_with('@')
 }
 
 /// Counts the tasks of a namespace.

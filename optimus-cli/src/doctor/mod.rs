@@ -8,6 +8,7 @@ mod schedules;
 pub(crate) mod server;
 pub(crate) mod shards;
 pub(crate) mod sources;
+mod unused;
 mod waits;
 
 use optimus_core::Shut;

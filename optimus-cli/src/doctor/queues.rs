@@ -10,7 +10,7 @@ use optimus_core::{
 };
 
 use super::{
-    Finding, Level, schedules,
+    Finding, Level, schedules, unused,
     waits::{Waiter, Waits},
 };
 use crate::{advice::advice, failure::Failure, output::text, session::Session, unknown::Unknown};
@@ -81,7 +81,7 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
         findings.into_iter().partition(|finding| finding.level == Level::Note);
     let mut findings = warnings;
     if looks.is_empty() && findings.is_empty() {
-        findings.push(Finding::note("queues", "no task was submitted to this namespace"));
+        findings.push(unused::check(session).await?);
     } else if findings.is_empty() {
         let queues = text::count(looks.len() as u64, "queue");
         let served = match unserved.len() {

@@ -144,6 +144,8 @@ async fn doctor_ends_with_8_if_something_needs_a_look() {
     let stage = Stage::new().await;
     let server = RedisServer::builder().appendonly_always().start();
     let on = |line: &[&str]| run(optimus().args(line).env("OPTIMUS_URL", server.url()), "");
+    let client = Client::connect(&server.url()).await.unwrap();
+    client.dispenser("review").add(["photo"]).await.unwrap();
     let fine = on(&["doctor"]).ended(0);
     assert!(fine.out.contains("no task was submitted"), "{fine:?}");
     assert_eq!(on(&["doctor", "--quiet"]).ended(0).out, "");

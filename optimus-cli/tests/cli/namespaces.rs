@@ -33,3 +33,25 @@ async fn all_namespaces_of_a_redis_are_listed_with_what_waits_in_them() {
     assert!(cut.err.contains("about 1,000 of 2,0"), "{cut:?}");
     assert_eq!(ward.optimus(&["namespace", "list", "--json"]).ended(0).json().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_warns_of_a_namespace_that_nobody_uses_and_names_those_with_queues() {
+    let ward = Ward::open().await;
+    let url = ward.server.url();
+    let shop = Client::builder(&url).namespace("shop").connect().await.unwrap();
+    shop.dispenser("review").add(["photo"]).await.unwrap();
+    let none = ward.optimus(&["doctor", "-q", "--namespace", "shpo"]).ended(8).out;
+    let said = "namespace shpo: no task was submitted to it lately, and no worker serves it; is";
+    assert!(none.contains(said) && none.contains("no other one has a queue"), "{none}");
+    shop.submit(send("x".to_owned())).await.unwrap();
+    ward.client.submit(send("x".to_owned())).await.unwrap();
+    let found = ward.optimus(&["doctor", "-q", "--namespace", "shpo"]).ended(8).out;
+    assert!(found.ends_with("misspelt? Those with queues are: optimus, shop\n"), "{found}");
+
+    let rules = "ACL SETUSER eve on >pw resetkeys ~* &* +@all -@admin -scan";
+    raw(&url, &rules.split_whitespace().collect::<Vec<_>>());
+    let login = format!("{url}?user=eve&pass=pw");
+    let line = ["doctor", "-q", "--namespace", "shpo", "--url", &login];
+    let found = ward.optimus(&line).ended(8).out;
+    assert!(found.contains("namespace shpo: ") && found.contains("`optimus namespace list`"));
+}
