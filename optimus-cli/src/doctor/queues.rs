@@ -134,7 +134,15 @@ impl Look {
 
     fn check(&self, now: DateTime<Utc>, late: Duration, setters: &LimitSetters) -> Vec<Finding> {
         let Self { queue, counts, workers, why, blocked, .. } = self;
-        let waits = Waits { queue, why, now, late, setters, waiters: &self.waiters };
+        let waits = Waits {
+            queue,
+            why,
+            blocked: counts.blocked,
+            now,
+            late,
+            setters,
+            waiters: &self.waiters,
+        };
         let mut findings = waits.findings();
         let is_paused = counts.paused || findings.iter().any(|one| one.check == "paused");
         let waiting = counts.ready + counts.delayed + counts.retry + counts.blocked;
@@ -145,7 +153,7 @@ impl Look {
             findings.push(Finding::warning("unserved", text));
         }
         findings.extend(self.oldest(now, late).filter(|_| !is_paused));
-        findings.extend(waits.blocked(counts.blocked, blocked).filter(|_| !counts.paused));
+        findings.extend(waits.blocked(blocked).filter(|_| !counts.paused));
         findings.extend(self.unknown().filter(|_| live > 0));
         let stale = workers.len() - live;
         if stale > 0 && live == 0 {

@@ -31,6 +31,8 @@ pub(crate) struct Waiter {
 pub(crate) struct Waits<'a> {
     pub(crate) queue: &'a QueueName,
     pub(crate) why: &'a Explanation,
+    /// How many of its tasks are blocked.
+    pub(crate) blocked: u64,
     pub(crate) now: DateTime<Utc>,
     /// How long tasks may wait.
     pub(crate) late: Duration,
@@ -102,12 +104,26 @@ impl Waits<'_> {
             format!("{} ends it", advice("limit resume", names))
         };
         let waiting_text = text::count(*waiting, "task");
-        let finding = format!("{what}, and keeps {waiting_text} waiting: {end}");
+        let others = if is_queue { self.others() } else { String::new() };
+        let finding = format!("{what}, and keeps {waiting_text} waiting{others}: {end}");
         match (is_queue, *waiting, ends_late) {
             (_, 1.., true) | (true, _, true) => Some(Finding::warning("paused", finding)),
             (_, _, true) => Some(Finding::note("paused", finding)),
             // It ends by itself soon.
             (_, _, false) => None,
+        }
+    }
+
+    /// Says how many tasks of the queue wait for something else while the queue is paused. Without
+    /// them, the pause of a queue whose tasks are all blocked would look harmless.
+    fn others(&self) -> String {
+        match self.blocked {
+            0 => String::new(),
+            1 => ", while 1 other task of the queue waits for limits, lanes or other tasks".into(),
+            count => format!(
+                ", while {} other tasks of the queue wait for limits, lanes or other tasks",
+                text::number(count)
+            ),
         }
     }
 
@@ -190,9 +206,9 @@ impl Waits<'_> {
 
     /// Checks how long the first blocked task waits, of the first ones that wait for a lane, a
     /// limit or a run.
-    pub(crate) fn blocked(&self, blocked: u64, first: &[TaskRow]) -> Option<Finding> {
+    pub(crate) fn blocked(&self, first: &[TaskRow]) -> Option<Finding> {
         let told: u64 = self.why.obstacles.iter().map(|obstacle| self.told(obstacle)).sum();
-        let held = blocked.saturating_sub(told);
+        let held = self.blocked.saturating_sub(told);
         let age = text::since(first.iter().filter_map(|row| row.created).min()?, self.now);
         (held > 0 && age > self.late).then(|| {
             let (queue, age, held) =

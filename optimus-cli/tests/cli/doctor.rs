@@ -43,6 +43,19 @@ async fn a_paused_queue_is_shown_with_who_why_and_since_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_pause_of_a_queue_also_tells_how_many_of_its_tasks_wait_for_something_else() {
+    let stage = Stage::new().await;
+    for _ in 0..3 {
+        stage.client.submit(send("x".to_owned()).lane("a")).await.unwrap();
+    }
+    stage.client.pause("mail").await.unwrap();
+    let found = warned(&stage, "5m", &["paused"]).remove(0);
+    let said = "and keeps 1 task waiting, while 2 other tasks of the queue wait for limits, lanes \
+                or other tasks: `optimus queue resume";
+    assert!(found.contains(said), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_paused_task_name_with_blocked_tasks_is_a_warning() {
     let stage = Stage::new().await;
     let name = stage.client.gate("mail", Gate::Task("send".into()));
