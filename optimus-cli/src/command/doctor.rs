@@ -31,8 +31,8 @@ use crate::{
 /// Tasks may run meanwhile: it prints only what three reads have found, 300 ms apart.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Warn if the first ready or blocked task of a queue is older than this, if a limit lets none
-    /// start for longer, or if an operation has not come further for longer.
+    /// Warn if the first ready or blocked task of a queue waits for longer than this, if a limit
+    /// lets none start for longer, or if an operation has not come further for longer.
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "5m")]
     late: Duration,
     /// Print only what needs a look.

@@ -6,12 +6,13 @@ use chrono::{DateTime, Utc};
 use futures_util::{future::try_join_all, try_join};
 use optimus_core::{
     Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskId,
-    TaskRecord, TaskRow, TaskState, WorkerDetails, broker::Keep,
+    TaskRecord, TaskRow, TaskState, WorkerDetails,
+    broker::{Broker, Keep},
 };
 
 use super::{
     Finding, Level, schedules, unused,
-    waits::{Waiter, Waits},
+    waits::{Waiter, Waits, waits_since},
 };
 use crate::{advice::advice, failure::Failure, output::text, session::Session, unknown::Unknown};
 
@@ -24,11 +25,15 @@ struct Look {
     why: Explanation,
     /// The first ready tasks.
     first: Vec<TaskRow>,
+    /// Since when the very first one is ready, if it was not ready at its submit.
+    ready_since: Option<DateTime<Utc>>,
     /// The first delayed tasks. A task that no worker knows is nearly always one of them, because
     /// each worker gives it back for later.
     delayed: Vec<TaskRow>,
     /// Some of the blocked tasks.
     blocked: Vec<TaskRow>,
+    /// Since when tasks wait for a lane or a limit, where they have waited longest.
+    blocked_since: Option<DateTime<Utc>>,
     /// What some of the blocked tasks wait for, if some wait for other tasks.
     waiters: Vec<Waiter>,
 }
@@ -38,28 +43,8 @@ const WAITERS_MAX: usize = 64;
 
 /// Checks all queues.
 pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<Finding>, Failure> {
-    let queues = session.queues(&[]).await?;
-    let read = async |inspector: Inspector, queue: QueueName| -> Result<Look, Error> {
-        let (counts, workers, why) = try_join!(
-            inspector.counts(&queue),
-            inspector.workers(&queue),
-            inspector.explain_queue(&queue),
-        )?;
-        let page = async |state, count: u64| match (state, count) {
-            (TaskState::Blocked | TaskState::Delayed, 0) => Ok(Vec::new()),
-            _ => inspector.list(&queue, state, None, PAGE_MAX).await.map(|page| page.rows),
-        };
-        let first = page(TaskState::Ready, counts.ready).await?;
-        let delayed = page(TaskState::Delayed, counts.delayed).await?;
-        let blocked = page(TaskState::Blocked, counts.blocked).await?;
-        let is_unmet = |why: &Obstacle| matches!(why, Obstacle::Prerequisites { .. });
-        let waiters = if why.obstacles.iter().any(is_unmet) {
-            waiters(&inspector, &blocked).await?
-        } else {
-            Vec::new()
-        };
-        Ok(Look { queue, counts, workers, why, first, delayed, blocked, waiters })
-    };
+    let (queues, broker) = (session.queues(&[]).await?, session.client.broker());
+    let read = |inspector, queue| look(inspector, broker, queue);
     let (looks, unread) = session.each_readable(&queues, read).await?;
     let now = session.now().await?;
     let mut findings: Vec<Finding> =
@@ -99,6 +84,46 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     }
     findings.extend(looks.iter().filter_map(Look::full));
     Ok(findings)
+}
+
+/// Reads what a queue has.
+async fn look(inspector: Inspector, broker: &Broker, queue: QueueName) -> Result<Look, Error> {
+    let (counts, workers, why) = try_join!(
+        inspector.counts(&queue),
+        inspector.workers(&queue),
+        inspector.explain_queue(&queue),
+    )?;
+    let page = async |state, count: u64| match (state, count) {
+        (TaskState::Blocked | TaskState::Delayed, 0) => Ok(Vec::new()),
+        _ => inspector.list(&queue, state, None, PAGE_MAX).await.map(|page| page.rows),
+    };
+    let first = page(TaskState::Ready, counts.ready).await?;
+    let delayed = page(TaskState::Delayed, counts.delayed).await?;
+    let blocked = page(TaskState::Blocked, counts.blocked).await?;
+    let ready_since = match first.first() {
+        Some(row) => broker.ready_since(&row.id).await?,
+        None => None,
+    };
+    let blocked_since =
+        if blocked.is_empty() { None } else { broker.blocked_since(&queue).await? };
+    let is_unmet = |why: &Obstacle| matches!(why, Obstacle::Prerequisites { .. });
+    let waiters = if why.obstacles.iter().any(is_unmet) {
+        waiters(&inspector, &blocked).await?
+    } else {
+        Vec::new()
+    };
+    Ok(Look {
+        queue,
+        counts,
+        workers,
+        why,
+        first,
+        ready_since,
+        delayed,
+        blocked,
+        blocked_since,
+        waiters,
+    })
 }
 
 /// Reads what the first of these tasks wait for.
@@ -153,7 +178,7 @@ impl Look {
             findings.push(Finding::warning("unserved", text));
         }
         findings.extend(self.oldest(now, late).filter(|_| !is_paused));
-        findings.extend(waits.blocked(blocked).filter(|_| !counts.paused));
+        findings.extend(waits.blocked(blocked, self.blocked_since).filter(|_| !counts.paused));
         findings.extend(self.unknown().filter(|_| live > 0));
         let stale = workers.len() - live;
         if stale > 0 && live == 0 {
@@ -189,15 +214,15 @@ impl Look {
 
     /// Checks how long the first ready task waits.
     fn oldest(&self, now: DateTime<Utc>, late: Duration) -> Option<Finding> {
-        let born = self.first.first()?.created?;
-        let age = text::since(born, now);
+        let since = waits_since(self.first.first()?, self.ready_since)?;
+        let age = text::since(since, now);
         (age > late).then(|| {
             let (queue, age) = (&self.queue, text::duration(age));
             Finding::warning(
                 "late",
                 format!(
-                    "queue {queue}: the first ready task was submitted {age} ago; {} says what it \
-                     waits for",
+                    "queue {queue}: the first ready task has waited for up to {age}; {} says what \
+                     it waits for",
                     advice("queue show", [queue])
                 ),
             )

@@ -205,22 +205,34 @@ impl Waits<'_> {
     }
 
     /// Checks how long the first blocked task waits, of the first ones that wait for a lane, a
-    /// limit or a run.
-    pub(crate) fn blocked(&self, first: &[TaskRow]) -> Option<Finding> {
+    /// limit or a run. `since` is when tasks began to wait for one of these.
+    pub(crate) fn blocked(
+        &self,
+        first: &[TaskRow],
+        since: Option<DateTime<Utc>>,
+    ) -> Option<Finding> {
         let told: u64 = self.why.obstacles.iter().map(|obstacle| self.told(obstacle)).sum();
         let held = self.blocked.saturating_sub(told);
-        let age = text::since(first.iter().filter_map(|row| row.created).min()?, self.now);
+        let first = first.iter().filter_map(|row| waits_since(row, since)).min()?;
+        let age = text::since(first, self.now);
         (held > 0 && age > self.late).then(|| {
             let (queue, age, held) =
                 (self.queue, text::duration(age), text::count(held, "blocked task"));
             let text = format!(
-                "queue {queue}: {held}, and the first one was submitted {age} ago; {} says what \
-                 they wait for",
+                "queue {queue}: {held}, and the first one has waited for up to {age}; {} says \
+                 what they wait for",
                 advice("queue show", [queue])
             );
             Finding::warning("blocked", text)
         })
     }
+}
+
+/// Returns when a task began to wait, at the earliest: after its submit, after its last failed
+/// attempt, and not before what is stored of others that wait there.
+pub(crate) fn waits_since(row: &TaskRow, since: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    let failed = row.last_error.as_ref().map(|error| error.at);
+    [row.created, failed, since].into_iter().flatten().max()
 }
 
 /// Returns whether it waits until somebody requeues it.

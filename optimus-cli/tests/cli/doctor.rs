@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Returns what `doctor` warns of, of these checks.
-fn warned(stage: &Stage, late: &str, checks: &[&str]) -> Vec<String> {
+pub(crate) fn warned(stage: &Stage, late: &str, checks: &[&str]) -> Vec<String> {
     let rows = stage.optimus(&["doctor", "--late", late, "--json"]).json();
     let is_meant = |row: &&serde_json::Value| {
         row["level"] == "warning" && checks.iter().any(|check| row["check"] == *check)
@@ -91,7 +91,7 @@ async fn a_limit_that_lets_nothing_start_for_long_and_old_blocked_tasks_are_warn
         stage.client.submit(send("x".to_owned()).lane("a")).await.unwrap();
     }
     let found = warned(&stage, "1ms", &["blocked"]).remove(0);
-    assert!(found.starts_with("queue mail: 1 blocked task, and the first one was"), "{found}");
+    assert!(found.starts_with("queue mail: 1 blocked task, and the first one has"), "{found}");
     assert!(warned(&stage, "5m", &["blocked"]).is_empty());
 }
 

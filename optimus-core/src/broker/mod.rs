@@ -72,6 +72,7 @@ mod submit;
 mod tls;
 mod tls_probe;
 mod traces;
+mod waiting_since;
 mod wakeup_wait;
 mod worker_loads;
 
