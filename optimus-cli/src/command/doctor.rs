@@ -18,11 +18,12 @@ use crate::{
 /// Redis: its version, its settings, its memory, its disk and its clock. Queues: whether they are
 /// served, paused or late, whether all their workers are quiet, whether tasks wait for a paused
 /// name, for a limit that lets nothing start for long, or for a step that is dead, and whether
-/// workers know their tasks. Processes: whether handlers go on after their timeouts. Schedules:
-/// whether they are overdue. Shards: whether the leases of all their workers are over, which ones
-/// are paused, and whether their rounds fail. Sources: whether the leases of all their workers are
-/// over, whether they are paused, or read little because their tasks fail. Operations on many
-/// tasks: whether they go on. Exits with 8 if something needs a look.
+/// workers know their tasks. Processes: whether handlers go on after their timeouts, and whether
+/// processes were lost lately. Schedules: whether they are overdue. Shards: whether the leases of
+/// all their workers are over, which ones are paused, and whether their rounds fail. Sources:
+/// whether the leases of all their workers are over, whether they are paused, or read little
+/// because their tasks fail. Operations on many tasks: whether they go on. Exits with 8 if
+/// something needs a look.
 ///
 /// `--deep` also reads the keys of each queue and checks that they agree: each task is in one
 /// state, each index and each count is right, nothing is left behind. It changes nothing, and no

@@ -1,6 +1,7 @@
 //! The checks of `optimus doctor`: [`Finding`].
 
 pub(crate) mod deep;
+mod lost;
 pub(crate) mod operations;
 pub(crate) mod processes;
 pub(crate) mod queues;

@@ -1,10 +1,10 @@
-//! Checks whether handlers keep the slots of processes.
+//! Checks whether handlers keep the slots of processes, and whether processes were lost.
 
 use std::time::Duration;
 
 use optimus_core::{ProcessDetails, RunningTask};
 
-use super::Finding;
+use super::{Finding, lost};
 use crate::{
     command::process,
     failure::Failure,
@@ -15,11 +15,13 @@ use crate::{
 /// How many handlers of a process are named.
 const NAMED: usize = 3;
 
-/// Finds handlers that go on after their timeouts. Queues tell which processes are blocked.
+/// Finds handlers that go on after their timeouts, and processes that were lost. Queues tell which
+/// processes are blocked.
 pub(crate) async fn check(session: &Session<'_>) -> Result<Vec<Finding>, Failure> {
     let processes = process::all(session).await?;
     let live = processes.iter().filter(|process| !process.is_lost);
-    Ok(live.filter_map(late).collect())
+    let now = session.now().await?;
+    Ok(live.filter_map(late).chain(lost::check(&processes, now)).collect())
 }
 
 fn late(process: &ProcessDetails) -> Option<Finding> {
@@ -45,7 +47,8 @@ fn late(process: &ProcessDetails) -> Option<Finding> {
     Some(Finding::warning("processes", text))
 }
 
-fn place(process: &ProcessDetails) -> String {
+/// Says where a process is, or was.
+pub(super) fn place(process: &ProcessDetails) -> String {
     let ProcessDetails { id, about, .. } = process;
     format!("{id} ({}, pid {})", clean::line(&about.host), about.pid)
 }

@@ -8,6 +8,7 @@ mod deep;
 mod deep_busy;
 mod dev;
 mod doctor;
+mod doctor_processes;
 mod doctor_waits;
 mod exits;
 mod exporter;
