@@ -11,6 +11,7 @@ pub(crate) mod shards;
 pub(crate) mod sources;
 mod unused;
 mod waits;
+mod workers;
 
 use optimus_core::Shut;
 use serde::Serialize;

@@ -13,6 +13,7 @@ use optimus_core::{
 use super::{
     Finding, Level, schedules, unused,
     waits::{Waiter, Waits, waits_since},
+    workers,
 };
 use crate::{advice::advice, failure::Failure, output::text, session::Session, unknown::Unknown};
 
@@ -59,6 +60,7 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
     for look in &looks {
         findings.extend(look.check(now, late, &setters));
     }
+    findings.extend(workers::check(looks.iter().map(|look| (&look.queue, &look.why))));
     let unserved: BTreeSet<&QueueName> =
         looks.iter().filter(|look| look.live(now) == 0).map(|look| &look.queue).collect();
     findings.extend(schedules::check(session, &queues, &unserved, now).await?);

@@ -73,15 +73,6 @@ impl Waits<'_> {
             Obstacle::NewerQueue { .. } => {
                 Some(Finding::warning("newer", format!("queue {queue}: {obstacle}")))
             }
-            Obstacle::Blocked { .. } => {
-                Some(Finding::warning("blocked", format!("queue {queue}: {obstacle}")))
-            }
-            Obstacle::FewerSlots { slots: 0, .. } => {
-                Some(Finding::warning("quiet", format!("queue {queue}: {obstacle}")))
-            }
-            Obstacle::FewerSlots { .. } => {
-                Some(Finding::note("slots", format!("queue {queue}: {obstacle}")))
-            }
             _ => None,
         }
     }

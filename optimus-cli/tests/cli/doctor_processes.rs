@@ -1,4 +1,4 @@
-//! `doctor` names processes that were lost, in one line.
+//! `doctor` names processes that were lost, and workers that start nothing, in one line each.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use optimus_core::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, send};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -74,4 +74,24 @@ async fn lost_processes_are_one_line_with_what_the_last_one_ran() {
     let last = "the last one of them: vm-1-20-0a0b0c0d (vm-1, pid 17), which was heard from ";
     assert!(text.starts_with("2 processes were lost") && text.contains(last), "{text}");
     assert!(text.contains(" and ran no task, and others have started since then; "), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_of_several_queues_that_starts_nothing_is_one_line() {
+    let stage = Stage::new().await;
+    let (id, queues) = ("vm-1-17-0a0b0c0d", ["mail", "pay", "ship", "stock"]);
+    for queue in queues {
+        stage.client.submit(send("x".to_owned()).queue(queue)).await.unwrap();
+    }
+    serve(&stage, id, &queues).await;
+    attend(&stage, id, 1, &queues, &json!({ "slots": 4, "busy": 1, "blocked_ms": 12_900 })).await;
+    let (level, text) = said(&stage, "blocked");
+    let begin = format!(
+        "queues mail, pay, ship, stock: handlers have blocked all threads of worker {id} for 12 s"
+    );
+    assert!(level == "warning" && text.starts_with(&begin), "{text}");
+    attend(&stage, id, 1, &queues, &json!({ "slots": 0 })).await;
+    let (_, text) = said(&stage, "quiet");
+    let begin = format!("queues mail, pay, ship, stock: worker {id} is quiet");
+    assert!(text.starts_with(&begin), "{text}");
 }
