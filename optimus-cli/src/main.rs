@@ -26,6 +26,7 @@ mod page;
 mod parse;
 mod pause;
 mod private_redis;
+mod queue_names;
 #[cfg(test)]
 mod reference;
 mod session;

@@ -11,6 +11,7 @@ use crate::{
     operation,
     output::text,
     page::{self, Filter, Nothing},
+    queue_names::QueueNames,
     session::Session,
 };
 
@@ -26,9 +27,8 @@ pub(crate) enum DeadCommand {
     },
     /// List the causes of deaths: one row for all dead tasks with the same fingerprint.
     Fingerprints {
-        /// The queues [default: all].
-        #[arg(value_name = "QUEUE")]
-        queues: Vec<QueueName>,
+        #[command(flatten)]
+        queues: QueueNames,
     },
     /// Put dead tasks back in the ready list, with new attempts. They are counted and shown first.
     Retry {
@@ -54,9 +54,8 @@ pub(crate) enum DeadCommand {
 /// Which dead tasks are meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The queues [default: all].
-    #[arg(value_name = "QUEUE")]
-    queues: Vec<QueueName>,
+    #[command(flatten)]
+    queues: QueueNames,
     #[command(flatten)]
     filter: Filter,
 }
@@ -71,7 +70,7 @@ pub(crate) struct Sure {
 pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
         DeadCommand::List { which, limit } => list(session, &which, limit).await,
-        DeadCommand::Fingerprints { queues } => fingerprints(session, &queues).await,
+        DeadCommand::Fingerprints { queues } => fingerprints(session, queues.named()).await,
         DeadCommand::Retry { which, sure } => {
             change(session, OperationAct::Requeue, &which, sure).await
         }
@@ -85,7 +84,7 @@ pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<E
 async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit, Failure> {
     let (now, mut rows) = (session.now().await?, Vec::new());
     let (mut is_more, takes) = (false, which.filter.takes(now)?);
-    for queue in session.queues(&which.queues).await? {
+    for queue in session.queues(which.queues.named()).await? {
         let mut after = None;
         while rows.len() < limit {
             let page =
@@ -100,7 +99,7 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
         is_more |= after.is_some() || rows.len() > limit;
         rows.truncate(limit);
     }
-    session.known_if_empty(&rows, &which.queues).await?;
+    session.known_if_empty(&rows, which.queues.named()).await?;
     let nothing =
         Nothing { of_all: "No task is dead.", of_filter: "No dead task matches the filter." };
     session.out.rows(&rows, now, which.filter.nothing(&nothing))?;
@@ -136,7 +135,7 @@ async fn change(
     which: &Which,
     sure: Sure,
 ) -> Result<Exit, Failure> {
-    let filter = which.filter.of(&which.queues, &[TaskState::Dead])?;
+    let filter = which.filter.of(which.queues.named(), &[TaskState::Dead])?;
     let question = |count: &str| match act {
         OperationAct::Delete => format!("Delete {count}, forever?"),
         _ => format!("Retry {count}? They get new attempts."),
@@ -145,7 +144,7 @@ async fn change(
 }
 
 async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {
-    let queues = session.queues(&which.queues).await?;
+    let queues = session.queues(which.queues.named()).await?;
     let found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
     for id in &found.ids {
         if let Some(task) = session.inspector().get(id).await? {

@@ -19,6 +19,7 @@ use crate::{
         text,
     },
     pause::Pause,
+    queue_names::QueueNames,
     session::Session,
 };
 
@@ -26,9 +27,8 @@ use crate::{
 pub(crate) enum LimitCommand {
     /// List the limits of queues that are set, declared by tasks, paused, or keep tasks waiting.
     List {
-        /// The queues [default: all].
-        #[arg(value_name = "QUEUE")]
-        queues: Vec<QueueName>,
+        #[command(flatten)]
+        queues: QueueNames,
     },
     /// Set a limit, instead of the one that tasks declare.
     #[command(group(
@@ -148,7 +148,7 @@ fn row(queue: &QueueName, found: &LimitDetails, setters: &LimitSetters) -> Limit
 
 pub(crate) async fn run(command: LimitCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     match command {
-        LimitCommand::List { queues } => list(session, &queues).await,
+        LimitCommand::List { queues } => list(session, queues.named()).await,
         LimitCommand::Set { queue, gate, rate, burst, max_working } => {
             let mut limit = Limit::new();
             limit = rate.into_iter().fold(limit, Limit::rate);

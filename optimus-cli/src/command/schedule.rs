@@ -9,6 +9,7 @@ use super::schedule_row::{ScheduleRow, TickRow};
 use crate::{
     failure::{Exit, Failure},
     output::text,
+    queue_names::QueueNames,
     session::Session,
 };
 
@@ -19,9 +20,8 @@ const SHOWN: usize = 5;
 pub(crate) enum ScheduleCommand {
     /// List the schedules of queues.
     List {
-        /// The queues [default: all].
-        #[arg(value_name = "QUEUE")]
-        queues: Vec<QueueName>,
+        #[command(flatten)]
+        queues: QueueNames,
     },
     /// Show a schedule, its next instants, and what became of the last ones.
     Show { name: String },
@@ -40,7 +40,7 @@ pub(crate) enum ScheduleCommand {
 pub(crate) async fn run(command: ScheduleCommand, session: &Session<'_>) -> Result<Exit, Failure> {
     let schedules = session.client.schedules();
     match command {
-        ScheduleCommand::List { queues } => list(session, &queues).await,
+        ScheduleCommand::List { queues } => list(session, queues.named()).await,
         ScheduleCommand::Show { name } => show(session, &name).await,
         ScheduleCommand::History { name } => {
             get(session, &name).await?;

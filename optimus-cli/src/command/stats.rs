@@ -16,15 +16,15 @@ use crate::{
         text,
     },
     parse,
+    queue_names::QueueNames,
     session::Session,
 };
 
 /// Show how many attempts ended in which way, and how long they ran and waited.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArguments {
-    /// The queues [default: all].
-    #[arg(value_name = "QUEUE")]
-    queues: Vec<QueueName>,
+    #[command(flatten)]
+    queues: QueueNames,
     /// How far back to look: up to 2 hours by minutes, 14 days by hours, else 180 days by days.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse::duration)]
     last: Duration,
@@ -112,15 +112,15 @@ fn percentile(times: &Distribution, percent: f64) -> Cell {
 pub(crate) async fn run(arguments: StatsArguments, session: &Session<'_>) -> Result<Exit, Failure> {
     let StatsArguments { queues, last, by } = arguments;
     let (unit, units) = unit_of(last)?;
-    let named = queues;
-    let queues = session.queues(&named).await?;
+    let named = queues.named();
+    let queues = session.queues(named).await?;
     let read = async |inspector: Inspector, queue: QueueName| -> Result<_, Error> {
         let stats = inspector.stats(&queue, unit, units).await?;
         Ok(lines(&queue, &stats, by))
     };
     let rows: Vec<StatsLine> =
         session.each_queue(&queues, read).await?.into_iter().flatten().collect();
-    session.known_if_empty(&rows, &named).await?;
+    session.known_if_empty(&rows, named).await?;
     let last = text::duration(last);
     let none = format!("No end is counted in the last {last}. Workers tell ends within a minute.");
     session.out.rows(&rows, session.now().await?, &none)?;

@@ -15,6 +15,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    queue_names::QueueNames,
     session::Session,
 };
 
@@ -22,9 +23,8 @@ use crate::{
 pub(crate) enum WorkerCommand {
     /// List the workers: where they run, what they serve, and how busy they are.
     List {
-        /// Only those that serve these queues.
-        #[arg(value_name = "QUEUE")]
-        queues: Vec<QueueName>,
+        #[command(flatten)]
+        queues: QueueNames,
     },
     /// Show one worker, the tasks that it runs, and what keeps it from claiming.
     Show {
@@ -85,8 +85,8 @@ pub(crate) async fn run(command: WorkerCommand, session: &Session<'_>) -> Result
     match command {
         WorkerCommand::List { queues } => {
             let now = session.now().await?;
-            let rows = workers(session, &queues).await?;
-            session.known_if_empty(&rows, &queues).await?;
+            let rows = workers(session, queues.named()).await?;
+            session.known_if_empty(&rows, queues.named()).await?;
             session.out.rows(&rows, now, "No worker is registered.")?;
             Ok(Exit::Done)
         }

@@ -87,3 +87,26 @@ fn a_user_of_redis_who_may_use_another_namespace_learns_which_keys_are_missing()
         assert!(denied.err.contains(part), "{denied:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_may_be_named_with_an_option_where_it_is_an_argument() {
+    let stage = Stage::new().await;
+    stage.ended(["fatal"]).await;
+    stage.client.pause("other").await.unwrap();
+    for line in ["dead list", "dead fingerprints", "dead export", "limit list", "worker list"] {
+        let verb: Vec<&str> = line.split(' ').chain(["--json"]).collect();
+        let ran = |rest: &[&str]| stage.optimus(&[&verb, rest].concat());
+        assert_eq!(ran(&["--queue", "mail"]).ended(0).out, ran(&["mail"]).ended(0).out, "{line}");
+        let two = ran(&["--queue", "other", "--queue", "mail"]).ended(0).out;
+        assert_eq!(two, ran(&["other", "mail"]).ended(0).out, "{line}");
+        let both = ran(&["other", "--queue", "mail"]).ended(2).err;
+        assert!(both.contains("cannot be used with"), "{both}");
+    }
+    stage.optimus(&["stats", "--queue", "mail"]).ended(0);
+    stage.optimus(&["schedule", "list", "--queue", "mail"]).ended(0);
+    stage.optimus(&["dead", "list", "--queue", "nothing"]).ended(3);
+    let none = ["dead", "retry", "--queue", "other", "--expect", "1", "--yes"];
+    stage.optimus(&none).ended(4);
+    let one = ["dead", "retry", "--queue", "mail", "--expect", "1", "--yes"];
+    assert_eq!(stage.optimus(&one).ended(0).out, "1 requeued\n");
+}
