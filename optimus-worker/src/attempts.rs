@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use optimus_core::{Context, Lease, TaskId};
+use optimus_core::{Context, Interrupted, Lease, TaskId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -58,6 +58,7 @@ pub(crate) struct Attempt {
     pub(crate) part: Part,
     begun: AtomicBool,
     settled: AtomicBool,
+    on_thread: AtomicBool,
     stop: Mutex<Option<(Stop, Instant)>>,
     /// When the attempt times out, if its time has passed while the process was stopped.
     spared_until: Mutex<Option<Deadline>>,
@@ -79,6 +80,7 @@ impl Attempt {
             part: Part::Alone,
             begun: AtomicBool::new(false),
             settled: AtomicBool::new(false),
+            on_thread: AtomicBool::new(false),
             stop: Mutex::new(None),
             spared_until: Mutex::new(None),
             hang_logged: AtomicBool::new(false),
@@ -95,11 +97,21 @@ impl Attempt {
     /// Reserves the right to decide how the attempt ended. Returns `true` only for the first
     /// caller. When a deadline passes, the executor and the maintenance thread race for this right.
     pub(crate) fn settle(&self) -> bool {
-        !self.settled.swap(true, Ordering::AcqRel)
+        !self.settled.swap(true, Ordering::SeqCst)
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
+        self.settled.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_on_thread(&self, is_on_thread: bool) {
+        self.on_thread.store(is_on_thread, Ordering::SeqCst);
+    }
+
+    /// Returns whether a thread runs code of the attempt. If none does after the attempt is
+    /// settled, its handler is never polled again: all four accesses are in one order.
+    pub(crate) fn is_on_thread(&self) -> bool {
+        self.on_thread.load(Ordering::SeqCst)
     }
 
     /// Returns whether it was already logged that the blocking handler hangs. After this call, the
@@ -152,6 +164,13 @@ impl Attempt {
     pub(crate) fn limit(&self) -> Deadline {
         let spared = *self.spared_until.lock().unwrap_or_else(PoisonError::into_inner);
         spared.unwrap_or_else(|| self.ctx.deadline())
+    }
+
+    /// Returns what a back-off function receives if the attempt times out now.
+    pub(crate) fn timed_out(&self) -> Interrupted {
+        let ms = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // The text is for people, so it has no fractions of a millisecond.
+        Interrupted::TimedOut { after: Duration::from_millis(ms) }
     }
 
     /// Notes that the limit has passed while the process was stopped, so that the handler had no

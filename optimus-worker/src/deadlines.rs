@@ -32,6 +32,11 @@ pub(crate) const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// How long a handler that was asked to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
+const BLOCKS: &str = "the handler has timed out and blocks a thread of its runtime: make it a `fn`, \
+                      or use Context::run_blocking";
+const STARVED: &str = "the handler has timed out and had no thread: other handlers block the threads \
+                       of its runtime";
+
 /// The role that checks all attempts.
 pub(crate) struct Deadlines {
     shared: Arc<Shared>,
@@ -187,18 +192,16 @@ impl Deadlines {
         if !attempt.settle() {
             return;
         }
-        self.shared.attempts.late.add(attempt);
-        let decision = decide_outcome::time_out(attempt, fastrand::f64()).map(Decision::from);
-        executor::report(&self.shared, attempt, decision);
+        // Otherwise it has no thread, and its handler is not polled any more.
+        let blocks = attempt.is_on_thread();
+        if blocks {
+            self.shared.attempts.late.add(attempt);
+        }
+        let decision = decide_outcome::time_out(attempt, blocks, fastrand::f64());
+        executor::report(&self.shared, attempt, decision.map(Decision::from));
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
-        log_event!(
-            self.shared.log,
-            WARN,
-            %id,
-            task,
-            "the handler has timed out and blocks a thread of its runtime: make it a `fn`, or use \
-             Context::run_blocking"
-        );
+        let text = if blocks { BLOCKS } else { STARVED };
+        log_event!(self.shared.log, WARN, %id, task, "{text}");
     }
 }
 

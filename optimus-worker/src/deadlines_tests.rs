@@ -2,11 +2,15 @@
 
 use std::sync::{Mutex, mpsc};
 
+use futures_util::FutureExt;
 use optimus_core::{AttemptFacts, Context, Data, Lease, TaskId, Token};
 use optimus_testkit::{EachEvent, LogEvent};
 
 use super::*;
-use crate::test_worker::{first_facts, idle_worker};
+use crate::{
+    on_thread::UntilSettled,
+    test_worker::{first_facts, idle_worker},
+};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -40,6 +44,19 @@ async fn a_handler_that_blocks_its_runtime_is_ended_shortly_after_its_deadline()
     assert!(!attempt.is_settled());
     run_for(&mut role, CHECK_EVERY * 2).await;
     assert!(attempt.is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_handler_that_is_on_a_thread_goes_on_after_its_timeout() {
+    for on_thread in [false, true] {
+        let (mut role, attempt) = begun("deadline-without-a-thread").await;
+        attempt.set_on_thread(on_thread);
+        run_for(&mut role, TIMEOUT + TIMEOUT_GRACE + CHECK_EVERY * 2).await;
+        assert!(attempt.is_settled());
+        assert_eq!(role.shared.attempts.late.all().len(), usize::from(on_thread));
+        let polled = UntilSettled::new(&attempt, std::future::ready(()));
+        assert!(polled.now_or_never().is_none(), "it is not polled after its end");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,7 @@ const INTERRUPTED: &str = "the worker ended and dropped the handler after it had
                            on_lost = \"dead\" forbids another start";
 
 const FROZEN: &str = "the worker's process was stopped for about a lease or longer";
+const STARVED: &str = ": it had no thread at its timeout, because other handlers block its runtime";
 
 /// What [`decide`] must know of a task.
 #[derive(Debug, Clone)]
@@ -138,14 +139,14 @@ pub(crate) fn decide(attempt: &Attempt, ended: &mut HandlerEnd, random: f64) -> 
     };
     let report = match (ended, stop) {
         // This includes a handler that could not be dropped and returned later.
-        (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &timed_out(attempt)),
+        (_, Some(Stop::TimedOut)) => failure(Reason::TimedOut, &attempt.timed_out()),
         (HandlerEnd::Returned(Ok(Ran::All(result))), _) => Some(success(attempt, result.take())),
         (HandlerEnd::Returned(Ok(Ran::Each(results))), _) => {
             return each_call::decide(attempt, results, random);
         }
         (_, Some(Stop::Lost)) => None,
         (_, Some(Stop::Cancelled)) => Some(cancelled(attempt)),
-        (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &timed_out(attempt)),
+        (HandlerEnd::TimedOut, _) => failure(Reason::TimedOut, &attempt.timed_out()),
         (HandlerEnd::Abandoned, stop) => Some(interrupted_by(stop, attempt)),
         // The handler stopped because it was asked to, and not for a reason of its own.
         (HandlerEnd::Returned(Err(_)), Some(Stop::Shutdown | Stop::Uncertain | Stop::Frozen))
@@ -177,9 +178,10 @@ pub(crate) fn of_error(attempt: &Attempt, problem: &RunError, random: f64) -> De
     }
 }
 
-/// Returns the report of an attempt whose handler blocks its thread beyond the deadline. The
-/// maintenance thread makes this report, so it does not call the user's own back-off.
-pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
+/// Returns the report of an attempt that its runtime did not end at the deadline: its handler
+/// blocks a thread, or others block them all. The maintenance thread makes this report, so it does
+/// not call the user's own back-off.
+pub(crate) fn time_out(attempt: &Attempt, blocks: bool, random: f64) -> Option<Report> {
     match attempt.stopped() {
         Some((Stop::Lost, _)) => return None,
         Some((Stop::Cancelled, _)) => return Some(cancelled(attempt)),
@@ -189,7 +191,10 @@ pub(crate) fn time_out(attempt: &Attempt, random: f64) -> Option<Report> {
         Backoff::Custom(_) => Backoff::default(),
         built_in => built_in,
     };
-    Some(failure(attempt, backoff, Reason::TimedOut, &timed_out(attempt), random))
+    let problem = attempt.timed_out();
+    let outcome = after_failure(attempt, backoff, &problem, random);
+    let message = format!("{problem}{}", if blocks { "" } else { STARVED });
+    Some(fail(attempt, outcome, error(attempt, Reason::TimedOut, &message)))
 }
 
 /// Returns the report of a panic. The back-off gets its text alone.
@@ -198,12 +203,6 @@ fn panicked(attempt: &Attempt, text: String, place: Option<&PanicPlace>, random:
     let problem = Interrupted::Panicked(text);
     let outcome = after_failure(attempt, attempt.facts.backoff, &problem, random);
     fail(attempt, outcome, error(attempt, Reason::Panicked, &message))
-}
-
-fn timed_out(attempt: &Attempt) -> Interrupted {
-    let ms = u64::try_from(attempt.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-    // The text is for people, so it has no fractions of a millisecond.
-    Interrupted::TimedOut { after: Duration::from_millis(ms) }
 }
 
 /// Returns the text of an error and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`]. The

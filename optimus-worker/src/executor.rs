@@ -23,6 +23,7 @@ use crate::{
     decide_outcome::{self, Decision, Report},
     handler_end::HandlerEnd,
     layer_ended,
+    on_thread::{OnThread, UntilSettled},
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
     run_log, run_outcome,
@@ -39,6 +40,7 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     shared.stops.attempts_begin(Instant::now());
     for prepared in prepared {
+        let attempt = prepared.attempt.clone();
         // The future is large, and a spawn moves it several times.
         if shared.layers.is_empty() {
             let span = span(&prepared.attempt);
@@ -48,9 +50,10 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
                     run(shared, prepared).await;
                 }
             };
-            tokio::spawn(InSpan::new(span, Box::pin(running)));
+            tokio::spawn(OnThread::new(attempt, InSpan::new(span, Box::pin(running))));
         } else {
-            tokio::spawn(Box::pin(run_layered(shared.clone(), prepared)));
+            let running = Box::pin(run_layered(shared.clone(), prepared));
+            tokio::spawn(OnThread::new(attempt, running));
         }
     }
 }
@@ -284,7 +287,7 @@ async fn handle(
         Ok(handler) => running.insert(shared.layers.around(&attempt.ctx, handler)),
         Err(ended) => return ended,
     };
-    let handler = shared.client.within(attempt.ctx.within(handler));
+    let handler = UntilSettled::new(attempt, shared.client.within(attempt.ctx.within(handler)));
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(output) => HandlerEnd::Returned(output),
         Err(panic) => HandlerEnd::panicked(panic),

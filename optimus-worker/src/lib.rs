@@ -54,6 +54,7 @@ mod marked_dead;
 #[cfg(feature = "metrics")]
 mod metrics_port;
 mod misfit;
+mod on_thread;
 mod operations;
 mod outcome_log;
 mod poll_schedule;

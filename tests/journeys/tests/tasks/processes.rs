@@ -142,10 +142,16 @@ async fn an_operator_sees_that_handlers_block_all_threads_of_a_worker() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_sees_which_handlers_go_on_after_their_timeouts() {
     let (bench, hold) = (Bench::on_redis().await, Hold::new());
-    let builder = bench.worker().concurrency(2).data(hold.clone());
-    let worker = OneThreadWorker::start(builder.task_type::<KeepThread>().task_type::<KeepFn>());
+    let builder = bench.worker().concurrency(3).data(hold.clone()).data(Gate::new());
+    let builder = builder.task_type::<KeepThread>().task_type::<KeepFn>().task_type::<Wait>();
+    let worker = OneThreadWorker::start(builder);
     let short = Duration::from_millis(300);
-    // The thread of its own is there before the other one keeps the runtime.
+    // The two that keep no thread of the runtime are there before the other one keeps it.
+    let waits = Wait {}.call().timeout(Duration::from_secs(5)).max_retry(0);
+    let waits = bench.client.submit(waits).await.unwrap();
+    let is_there =
+        |seen: &ProcessDetails| seen.doing.running.iter().any(|task| task.task == "wait");
+    only(&bench, "one waits", is_there).await;
     let thread = bench.client.submit(KeepFn {}.call().timeout(short)).await.unwrap();
     hold.arrivals().wait_for(1).await;
     let call = KeepThread {}.call().timeout(short).max_retry(0);
@@ -159,6 +165,11 @@ async fn an_operator_sees_which_handlers_go_on_after_their_timeouts() {
     assert_eq!(late(&seen), [thread.id().clone(), blocks.id().clone()]);
     assert_eq!(blocks.status().await.unwrap(), TaskState::Dead, "its attempt has ended");
     assert_eq!(thread.status().await.unwrap(), TaskState::Working, "its thread keeps the task");
+    let dead = async || waits.status().await.unwrap() == TaskState::Dead;
+    eventually("the one that waits has timed out, too", PATIENCE, dead).await;
+    let why = bench.client.inspector().get(waits.id()).await.unwrap().unwrap();
+    let error = &why.errors.last().unwrap().message;
+    assert!(error.contains("had no thread"), "{error}");
     hold.release();
     all_have_ended(&bench).await;
     only(&bench, "none goes on", |seen| seen.doing.running.is_empty()).await;
