@@ -356,7 +356,7 @@ impl CallOptions {
             Due::In(wait) => wait,
             Due::At(at) => (at - DateTime::from(platform::now())).to_std().unwrap_or_default(),
         };
-        if matches!(self.due, Due::In(wait) if wait > DURATION_MAX) {
+        if delay > DURATION_MAX {
             return refuse("the delay must be below 1,800 days".into());
         }
         if let Some(expires_in) = options.expires_in.filter(|expires_in| delay >= *expires_in) {

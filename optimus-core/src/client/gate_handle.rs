@@ -6,16 +6,18 @@ use std::{fmt, time::Duration};
 use futures_util::try_join;
 use tokio::time::{Instant, sleep};
 
-use super::{Client, permit::Permit};
+use super::{
+    Client,
+    permit::{Permit, PermitRequest},
+};
 use crate::{
     Error,
-    broker::{Acquired, BrokerError, WorkerLoad},
+    broker::{BrokerError, WorkerLoad},
     gate::Gate,
     id::QueueName,
     inspect::WorkerDescription,
     limit::{Limit, LimitDetails},
     operator_answers::GateAnswer,
-    platform,
 };
 
 /// How long [`GateHandle::acquire`] waits, unless [`GateHandle::wait_at_most`] sets another time.
@@ -215,7 +217,8 @@ impl GateHandle {
     /// the tasks. The permit counts as a running task of the limit until it is dropped. Only a
     /// limit that was [set](Self::set) applies, since there is no task that declares one.
     ///
-    /// The permit is leased: if this process dies, the permit returns after at most 30 s.
+    /// The permit is leased: if this process dies, the permit returns after at most 30 s. If this
+    /// future is dropped, a permit that it may have got is given back at once.
     ///
     /// # Errors
     /// [`Error::is_timeout`] if no permit is free within 30 s, or within
@@ -223,15 +226,15 @@ impl GateHandle {
     /// [`set`](Self::set).
     pub async fn acquire(&self) -> Result<Permit, Error> {
         let ends = Instant::now() + self.wait_max;
-        let (queue, name) = (self.checked()?, platform::new_uuid().simple().to_string());
+        let mut request = self.request()?;
         loop {
-            let wait = match self.ask(&queue, &name).await? {
-                Acquired::Granted => return Ok(self.granted(queue, name)),
-                Acquired::Wait(wait) => wait.clamp(ASK_AFTER[0], ASK_AFTER[1]),
+            let wait = match self.ask(&mut request).await? {
+                Ok(permit) => return Ok(permit),
+                Err(wait) => wait.clamp(ASK_AFTER[0], ASK_AFTER[1]),
             };
             let left = ends.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let found = self.client.0.broker.limit(&queue, &self.gate).await?;
+                let found = self.client.0.broker.limit(&self.checked()?, &self.gate).await?;
                 let shut = found.and_then(|found| found.shut);
                 return Err(Error::no_permit(self.gate.to_string(), self.wait_max, shut));
             }
@@ -244,21 +247,17 @@ impl GateHandle {
     /// # Errors
     /// As for [`set`](Self::set).
     pub async fn try_acquire(&self) -> Result<Option<Permit>, Error> {
-        let (queue, name) = (self.checked()?, platform::new_uuid().simple().to_string());
-        Ok(match self.ask(&queue, &name).await? {
-            Acquired::Granted => Some(self.granted(queue, name)),
-            Acquired::Wait(_) => None,
-        })
+        let mut request = self.request()?;
+        Ok(self.ask(&mut request).await?.ok())
     }
 
-    async fn ask(&self, queue: &QueueName, name: &str) -> Result<Acquired, Error> {
-        let broker = &self.client.0.broker;
-        let answer = broker.acquire(queue, &self.gate, self.cost, name, LEASE).await;
-        answer.map_err(|problem| self.failed("acquire", problem))
+    fn request(&self) -> Result<PermitRequest, Error> {
+        let (broker, gate) = (self.client.0.broker.clone(), self.gate.clone());
+        Ok(PermitRequest::new(broker, self.checked()?, gate))
     }
 
-    fn granted(&self, queue: QueueName, name: String) -> Permit {
-        Permit::keep(self.client.0.broker.clone(), queue, self.gate.clone(), name)
+    async fn ask(&self, request: &mut PermitRequest) -> Result<Result<Permit, Duration>, Error> {
+        request.ask(self.cost).await.map_err(|problem| self.failed("acquire", problem))
     }
 
     fn checked(&self) -> Result<QueueName, Error> {

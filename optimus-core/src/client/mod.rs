@@ -12,6 +12,7 @@ mod deferral;
 mod delivery;
 mod dispenser;
 mod dispenser_names;
+mod flow_call;
 mod flow_handle;
 mod forget_queue;
 mod gate_handle;
@@ -52,6 +53,7 @@ mod submit_log;
 mod submit_members;
 mod submitter;
 mod task_handle;
+mod unfinished_flow;
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! A permit of a limit outside tasks: [`Permit`].
+//! A permit of a limit outside tasks: [`Permit`], and the request for one: [`PermitRequest`].
 
 use std::{
     fmt,
@@ -10,13 +10,19 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     sync::oneshot,
     task::JoinHandle,
     time::{Instant, timeout},
 };
 
 use super::gate_handle::LEASE;
-use crate::{broker::Broker, gate::Gate, id::QueueName};
+use crate::{
+    broker::{Acquired, Broker, BrokerError},
+    gate::Gate,
+    id::QueueName,
+    platform::new_uuid,
+};
 
 /// How long after a request that failed the next one follows.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -40,10 +46,9 @@ impl fmt::Debug for Permit {
 
 impl Permit {
     /// Renews the lease of a granted permit until it is dropped.
-    pub(super) fn keep(broker: Broker, queue: QueueName, gate: Gate, name: String) -> Self {
+    fn keep(kept: Kept) -> Self {
         let (held, dropped) = oneshot::channel();
-        let is_lost = Arc::new(AtomicBool::new(false));
-        let kept = Kept { broker, queue, gate: gate.clone(), name, is_lost: is_lost.clone() };
+        let (gate, is_lost) = (kept.gate.clone(), kept.is_lost.clone());
         Self { gate, is_lost, held, renewal: tokio::spawn(kept.until(dropped)) }
     }
 
@@ -58,6 +63,47 @@ impl Permit {
         drop(self.held);
         // An error means that the runtime ends; then the lease ends the permit.
         drop(self.renewal.await);
+    }
+}
+
+/// A request for a permit. If it is dropped before its answer, or has none, Redis may have granted
+/// the permit, so it is given back.
+pub(super) struct PermitRequest {
+    /// `None` once the permit is granted.
+    kept: Option<Kept>,
+    may_be_granted: bool,
+}
+
+impl PermitRequest {
+    pub(super) fn new(broker: Broker, queue: QueueName, gate: Gate) -> Self {
+        let name = new_uuid().simple().to_string();
+        let kept = Kept { broker, queue, gate, name, is_lost: Arc::default() };
+        Self { kept: Some(kept), may_be_granted: false }
+    }
+
+    /// Asks once. Returns the permit, or how long to wait.
+    pub(super) async fn ask(&mut self, cost: u32) -> Result<Result<Permit, Duration>, BrokerError> {
+        let Some(Kept { broker, queue, gate, name, .. }) = &self.kept else {
+            unreachable!("nobody asks again for a permit that is granted")
+        };
+        self.may_be_granted = true;
+        let answer = broker.acquire(queue, gate, cost, name, LEASE).await?;
+        self.may_be_granted = false;
+        Ok(match answer {
+            Acquired::Granted => Ok(Permit::keep(self.kept.take().expect("it is there"))),
+            Acquired::Wait(wait) => Err(wait),
+        })
+    }
+}
+
+impl Drop for PermitRequest {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take()
+            && self.may_be_granted
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(kept.give_back_until(Instant::now() + LEASE));
+        }
     }
 }
 
@@ -87,6 +133,11 @@ impl Kept {
                 }
             };
         }
+        self.give_back_until(ends).await;
+    }
+
+    /// Gives the permit back, unless its lease is over before.
+    async fn give_back_until(self, ends: Instant) {
         while self.give_back().await.is_none() && Instant::now() < ends {
             tokio::time::sleep(AGAIN).await;
         }

@@ -1,16 +1,13 @@
 //! Submits flows and groups, so that nothing of a flow runs before all of it is stored.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter, mem,
-    time::Duration,
-};
+use std::{collections::BTreeMap, iter, mem, time::Duration};
 
 use futures_util::future::BoxFuture;
 
 use super::{
-    Client, FlowHandle, GroupHandle, StepHandle, flow_handle::Steps, later_steps::LaterSteps,
-    part_ids::name_steps, submit_all::Bulk, submit_batches::Answer,
+    Client, FlowHandle, GroupHandle, StepHandle, flow_call::can_go_along, flow_handle::Steps,
+    later_steps::LaterSteps, part_ids::name_steps, submit_all::Bulk, submit_batches::Answer,
+    unfinished_flow::UnfinishedFlow,
 };
 use crate::{
     Error,
@@ -33,15 +30,17 @@ const OUTCOME_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 impl Client {
     /// Submits a flow: what `chain![…]` or `then` made, a group with what follows it, or one call.
     /// Nothing runs before all its steps are stored: the last step is stored first.
-    /// If a step can't be stored, the others are removed.
+    /// If a step can't be stored, the others are removed. So are the steps of a flow without a
+    /// group whose future is dropped before the first step is sent. If the process is killed then,
+    /// the others stay Blocked, and `optimus doctor` names them.
     ///
     /// The members of a group are read and sent a thousand at a time, and begin to run meanwhile.
     ///
     /// # Errors
     /// The errors of [`submit`](Self::submit). [`Error::is_duplicate`] if the biz id of a step is
     /// held by another task; then nothing of the flow is stored. After an
-    /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one is
-    /// not, the others stay Blocked and don't run.
+    /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one was
+    /// not sent, the others are removed once Redis answers again, within two minutes.
     // Boxed, because the compiler can't always see that a future that names the flow is `Send`.
     pub fn submit_flow<'f, 'a: 'f, F>(
         &'f self,
@@ -68,6 +67,7 @@ impl Client {
             Err(problem) => {
                 if store.is_unwanted(&problem) {
                     store.undo().await;
+                    store.unfinished.end();
                 }
                 Err(problem)
             }
@@ -242,14 +242,18 @@ pub(super) struct Store<'a> {
     pub(super) name: String,
     /// What waits for the part that is being stored.
     pub(super) later: LaterSteps,
+    unfinished: UnfinishedFlow,
+    /// Whether the next call has the first step.
+    sends_first: bool,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
         let [stored, groups, made] = [Vec::new(), Vec::new(), Vec::new()];
         let name = format!("{:016x}", new_uuid().as_u64_pair().1);
-        let later = LaterSteps::default();
-        Self { client, stored, groups, made, repeats: false, name, later }
+        let (later, unfinished) = (LaterSteps::default(), UnfinishedFlow::of(client));
+        let (repeats, sends_first) = (false, false);
+        Self { client, stored, groups, made, repeats, name, later, unfinished, sends_first }
     }
 
     /// Notes that this submit has made the group, if it is none within a member.
@@ -276,10 +280,12 @@ impl<'a> Store<'a> {
                     if place == 0 && !can_go_along(&submission, &tasks) {
                         self.steps(&mut tasks, &mut handles).await?;
                     }
+                    self.sends_first = place == 0;
                     tasks.push(submission);
                 }
                 Link::Group { calls, id, former } => {
                     self.steps(&mut tasks, &mut handles).await?;
+                    self.unfinished.end();
                     self.groups.push(id.clone());
                     let ended = Box::pin(self.members(calls, &id, former.as_ref())).await?;
                     if ended == Some(TaskState::Cancelled) {
@@ -301,6 +307,10 @@ impl<'a> Store<'a> {
         tasks: &mut Vec<Submission>,
         handles: &mut Vec<StepHandle>,
     ) -> Result<(), Error> {
+        // A group has members that may run, and both can be submitted again.
+        if self.groups.is_empty() && !self.repeats {
+            tasks.iter().for_each(|task| self.unfinished.add(task.id.clone()));
+        }
         let trace = self.repeats.then_some(Trace::Outcome);
         let tasks = tasks.drain(..).map(|mut task| {
             task.trace = trace;
@@ -322,7 +332,7 @@ impl<'a> Store<'a> {
     /// Stores tasks, each of which has an id that nobody else uses. Returns the answers of those
     /// that are stored, and the error of another one.
     pub(super) async fn tasks(
-        &self,
+        &mut self,
         tasks: impl Iterator<Item = Submission>,
     ) -> (Vec<(TaskId, Answer)>, Option<Error>) {
         let mut bulk = Bulk::new(&self.client.0.submitter);
@@ -337,6 +347,9 @@ impl<'a> Store<'a> {
                 Ok(submission) => bulk.add(submission).await,
                 Err(problem) => bulk.refuse(problem),
             }
+        }
+        if self.sends_first {
+            self.unfinished.end();
         }
         let (mut stored, mut failed) = (Vec::new(), None);
         for answer in bulk.answers().await {
@@ -374,19 +387,3 @@ impl<'a> Store<'a> {
         drop(self.client.delete_all(self.stored.iter().cloned()).await);
     }
 }
-
-/// Returns whether the first step may be stored in the same call as the others: then it can't start
-/// without them.
-fn can_go_along(first: &Submission, others: &[Submission]) -> bool {
-    let queues: BTreeSet<&QueueName> = others.iter().map(|task| task.id.queue()).collect();
-    let is_alone = queues.iter().all(|queue| *queue == first.id.queue());
-    let bytes: usize = others.iter().chain([first]).map(Submission::bytes).sum();
-    is_alone
-        && others.len() < STEPS_IN_CALL
-        && bytes < STEPS_BYTES
-        && others.iter().all(|task| task.biz_id.is_none())
-}
-
-/// The limits of a flow that is stored by one call.
-const STEPS_IN_CALL: usize = 500;
-const STEPS_BYTES: usize = 1024 * 1024;

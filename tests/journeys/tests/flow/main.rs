@@ -7,6 +7,7 @@ mod common;
 mod cancelling;
 mod dependencies;
 mod dependencies_lost;
+mod dropped;
 mod explaining;
 mod explaining_stops;
 mod flows;

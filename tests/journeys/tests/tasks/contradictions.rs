@@ -46,6 +46,10 @@ fn options_that_contradict_each_other_are_refused_at_submit() {
     let calls = [
         ("shorter delay", double().expires_in(minute).due(Due::In(minute)).erase()),
         ("shorter delay", double().expires_in(minute).due(Due::At(soon)).erase()),
+        (
+            "below 1,800 days",
+            double().due(Due::At(chrono::DateTime::<chrono::Utc>::MAX_UTC)).erase(),
+        ),
         ("shorter delay", Expiring {}.call().due(Due::In(minute)).erase()),
         ("biz id", double().biz_window(minute).erase()),
         ("backoff function", double().backoff(Backoff::Custom(own)).erase()),
