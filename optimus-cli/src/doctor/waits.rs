@@ -55,7 +55,8 @@ impl Waits<'_> {
                 None => self.limited(limit),
             },
             Obstacle::Prerequisites { waiting, unmet } => {
-                let found = unmet.iter().find(|found| must_be_requeued(found))?;
+                let requeued = unmet.iter().find(|found| must_be_requeued(found));
+                let found = requeued.or_else(|| unmet.iter().find(|found| self.is_gone(found)))?;
                 let waiting = text::count(*waiting, "task");
                 Some(self.stuck(&format!("{waiting} waiting for other tasks"), found))
             }
@@ -147,6 +148,11 @@ impl Waits<'_> {
                  ended without success: {group}; {} names one",
                 advice("task explain", [prerequisite])
             ),
+            None if found.state == TaskState::Forgotten => format!(
+                "queue {queue}: {who}, and nothing is stored of {prerequisite}: its submit did not \
+                 end, or it was removed{}",
+                self.way_out(prerequisite)
+            ),
             None => format!(
                 "queue {queue}: {who}, and {prerequisite} is {}: {}{}",
                 found.state,
@@ -182,6 +188,13 @@ impl Waits<'_> {
         let more = if ids.len() > NAMED_MAX { "some of what waits" } else { "what waits" };
         let cancel = advice("flow cancel", ids.iter().take(NAMED_MAX));
         format!(", {cancel} ends {more} for it")
+    }
+
+    /// Returns whether it is a task that was made some time ago, and of which nothing is stored.
+    fn is_gone(&self, found: &PrerequisiteDetails) -> bool {
+        let Prerequisite::Task(id) = &found.prerequisite else { return false };
+        let is_forgotten = found.state == TaskState::Forgotten && !found.is_met;
+        is_forgotten && id.created().is_some_and(|at| text::since(at, self.now) > self.late)
     }
 
     /// Returns how many blocked tasks an obstacle keeps that is a finding of its own, or that wait

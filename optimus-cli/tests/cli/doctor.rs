@@ -175,6 +175,20 @@ async fn tasks_that_wait_for_a_dead_step_are_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_waits_for_one_of_which_nothing_is_stored_is_a_warning() {
+    let stage = Stage::new().await;
+    let never = optimus::TaskId::new(optimus::QueueName::new("mail").unwrap());
+    let waits = send("a".to_owned()).after(&never);
+    let waits = stage.client.submit(waits).await.unwrap().id().clone();
+    let is_told = async || !warned(&stage, "1ms", &["unmet"]).is_empty();
+    eventually("it is told after so long", SOON, is_told).await;
+    let found = warned(&stage, "1ms", &["unmet"]).remove(0);
+    assert!(found.contains(&format!("nothing is stored of {never}")), "{found}");
+    assert!(found.ends_with(&format!("`optimus flow cancel {waits}` ends what waits for it")));
+    assert!(warned(&stage, "5m", &["unmet"]).is_empty(), "it may come soon");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_steps_that_wait_for_a_dead_one_are_named_at_once() {
     let stage = Stage::new().await;
     let [dead] = stage.ended(["fail: unlucky"]).await;
