@@ -104,8 +104,14 @@ impl Attempt {
         self.settled.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn set_on_thread(&self, is_on_thread: bool) {
-        self.on_thread.store(is_on_thread, Ordering::SeqCst);
+    /// Notes that a thread runs code of the attempt from now on.
+    pub(crate) fn takes_thread(&self) {
+        self.on_thread.store(true, Ordering::SeqCst);
+    }
+
+    /// Notes that the thread has returned.
+    pub(crate) fn leaves_thread(&self) {
+        self.on_thread.store(false, Ordering::SeqCst);
     }
 
     /// Returns whether a thread runs code of the attempt. If none does after the attempt is

@@ -32,10 +32,14 @@ pub(crate) const HUNG_AFTER: Duration = Duration::from_secs(10);
 /// How long a handler that was asked to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
-const BLOCKS: &str = "the handler has timed out and blocks a thread of its runtime: make it a `fn`, \
-                      or use Context::run_blocking";
-const STARVED: &str = "the handler has timed out and had no thread: other handlers block the threads \
-                       of its runtime";
+/// What the log says of a handler that is on a thread at its timeout.
+const BLOCKS: &str = "the handler has timed out and blocks a thread of its runtime: make it a \
+                      `fn`, or use Context::run_blocking";
+/// What the log and the error say of one that is not.
+const STARVED: &str = "the handler has timed out and had no thread: other handlers block its \
+                       runtime";
+const STARVED_NOTE: &str = ": it had no thread at its timeout, because other handlers block its \
+                            runtime";
 
 /// The role that checks all attempts.
 pub(crate) struct Deadlines {
@@ -197,10 +201,10 @@ impl Deadlines {
         if blocks {
             self.shared.attempts.late.add(attempt);
         }
-        let decision = decide_outcome::time_out(attempt, blocks, fastrand::f64());
+        let (text, note) = if blocks { (BLOCKS, "") } else { (STARVED, STARVED_NOTE) };
+        let decision = decide_outcome::time_out(attempt, note, fastrand::f64());
         executor::report(&self.shared, attempt, decision.map(Decision::from));
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
-        let text = if blocks { BLOCKS } else { STARVED };
         log_event!(self.shared.log, WARN, %id, task, "{text}");
     }
 }

@@ -50,7 +50,9 @@ async fn a_handler_that_blocks_its_runtime_is_ended_shortly_after_its_deadline()
 async fn only_a_handler_that_is_on_a_thread_goes_on_after_its_timeout() {
     for on_thread in [false, true] {
         let (mut role, attempt) = begun("deadline-without-a-thread").await;
-        attempt.set_on_thread(on_thread);
+        if on_thread {
+            attempt.takes_thread();
+        }
         run_for(&mut role, TIMEOUT + TIMEOUT_GRACE + CHECK_EVERY * 2).await;
         assert!(attempt.is_settled());
         assert_eq!(role.shared.attempts.late.all().len(), usize::from(on_thread));

@@ -34,7 +34,6 @@ const INTERRUPTED: &str = "the worker ended and dropped the handler after it had
                            on_lost = \"dead\" forbids another start";
 
 const FROZEN: &str = "the worker's process was stopped for about a lease or longer";
-const STARVED: &str = ": it had no thread at its timeout, because other handlers block its runtime";
 
 /// What [`decide`] must know of a task.
 #[derive(Debug, Clone)]
@@ -178,10 +177,10 @@ pub(crate) fn of_error(attempt: &Attempt, problem: &RunError, random: f64) -> De
     }
 }
 
-/// Returns the report of an attempt that its runtime did not end at the deadline: its handler
-/// blocks a thread, or others block them all. The maintenance thread makes this report, so it does
-/// not call the user's own back-off.
-pub(crate) fn time_out(attempt: &Attempt, blocks: bool, random: f64) -> Option<Report> {
+/// Returns the report of an attempt that its runtime did not end at the deadline, with a note for
+/// the text of its error. The maintenance thread makes this report, so it does not call the user's
+/// own back-off.
+pub(crate) fn time_out(attempt: &Attempt, note: &str, random: f64) -> Option<Report> {
     match attempt.stopped() {
         Some((Stop::Lost, _)) => return None,
         Some((Stop::Cancelled, _)) => return Some(cancelled(attempt)),
@@ -193,7 +192,7 @@ pub(crate) fn time_out(attempt: &Attempt, blocks: bool, random: f64) -> Option<R
     };
     let problem = attempt.timed_out();
     let outcome = after_failure(attempt, backoff, &problem, random);
-    let message = format!("{problem}{}", if blocks { "" } else { STARVED });
+    let message = format!("{problem}{note}");
     Some(fail(attempt, outcome, error(attempt, Reason::TimedOut, &message)))
 }
 

@@ -182,7 +182,7 @@ fn a_task_that_was_asked_to_stop_is_cancelled_however_its_handler_fails() {
         }
         let keeps_its_thread = attempt(failures);
         keeps_its_thread.stop(Stop::Cancelled);
-        let Some(Report::Fail(failure)) = time_out(&keeps_its_thread, true, 0.5) else {
+        let Some(Report::Fail(failure)) = time_out(&keeps_its_thread, "", 0.5) else {
             panic!("not a failure")
         };
         assert_eq!(failure.outcome, FailureOutcome::Cancelled);
@@ -220,7 +220,7 @@ fn a_handler_that_keeps_its_thread_is_timed_out_without_its_own_back_off() {
     let of = |backoff| {
         let mut attempt = attempt(0);
         attempt.facts.backoff = backoff;
-        match time_out(&attempt, true, 0.5) {
+        match time_out(&attempt, "", 0.5) {
             Some(Report::Fail(failure)) => failure.outcome,
             other => panic!("not a failure: {other:?}"),
         }

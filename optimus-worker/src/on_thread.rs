@@ -31,10 +31,10 @@ impl<F: Future> Future for OnThread<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        this.attempt.set_on_thread(true);
+        this.attempt.takes_thread();
         // If this panics, the runtime drops the future, and the attempt with it.
         let poll = this.inner.poll(cx);
-        this.attempt.set_on_thread(false);
+        this.attempt.leaves_thread();
         poll
     }
 }

@@ -15,7 +15,8 @@ const BUSY: &str = r#"{"slots":8,"busy":6,"running":[{"task":"encode",
     "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
 
 /// What it does while a handler that goes on after its timeout blocks its runtime.
-const STUCK: &str = r#"{"slots":8,"busy":1,"blocked_ms":9000,"running":[{"task":"encode","late_ms":70,
+const STUCK: &str = r#"{"slots":8,"busy":1,"blocked_ms":9000,"running":[{"task":"encode",
+    "late_ms":70,
     "id":"video/019aa6f0-3c51-7d43-9e0f-3a4b5c6d7e8f","attempt":1,"since_ms":1700000000000}]}"#;
 
 /// Says that a process serves queue `video`, with a lease of this time.

@@ -174,12 +174,12 @@ async fn lose_one(stage: &Stage) {
     let (broker, queue) = (stage.client.broker(), QueueName::new("mail").unwrap());
     let id = stage.submit(call("x").max_losses(1)).await;
     let lease = Duration::from_millis(200);
-    let [ghost, witness] = ["ghost", "witness"].map(|name| WorkerId::generate(name, 1));
+    let [ghost, other] = ["ghost", "other"].map(|name| WorkerId::generate(name, 1));
     broker.register(&queue, &ghost, lease, "{}").await.unwrap();
     broker.claim_alone(&queue, &ghost, 1).await.unwrap();
     eventually("the task dies of the loss", SOON, async || {
-        broker.register(&queue, &witness, lease, "{}").await.unwrap();
-        broker.reap(&queue, &witness, lease, 10).await.unwrap();
+        broker.register(&queue, &other, lease, "{}").await.unwrap();
+        broker.reap(&queue, &other, lease, 10).await.unwrap();
         stage.state(&id).await == TaskState::Dead
     })
     .await;

@@ -309,7 +309,7 @@ impl<'a> Store<'a> {
     ) -> Result<(), Error> {
         // A group has members that may run, and both can be submitted again.
         if self.groups.is_empty() && !self.repeats {
-            tasks.iter().for_each(|task| self.unfinished.add(task.id.clone()));
+            self.unfinished.add(tasks.iter().map(|task| task.id.clone()));
         }
         let trace = self.repeats.then_some(Trace::Outcome);
         let tasks = tasks.drain(..).map(|mut task| {

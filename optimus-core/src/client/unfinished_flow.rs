@@ -24,9 +24,9 @@ impl UnfinishedFlow {
         Self { client: client.clone(), steps: Vec::new() }
     }
 
-    /// Notes a step that is going to be sent, under an id that nobody else uses.
-    pub(super) fn add(&mut self, step: TaskId) {
-        self.steps.push(step);
+    /// Notes steps that are going to be sent, under ids that nobody else uses.
+    pub(super) fn add(&mut self, steps: impl Iterator<Item = TaskId>) {
+        self.steps.extend(steps);
     }
 
     /// Notes that the first step is sent, or that all steps are removed.
