@@ -23,8 +23,13 @@ async fn only(
     what: &str,
     is_so: impl Fn(&ProcessDetails) -> bool,
 ) -> ProcessDetails {
-    eventually(what, PATIENCE, async || all(bench).await.first().is_some_and(&is_so)).await;
-    all(bench).await.remove(0)
+    let mut found = None;
+    eventually(what, PATIENCE, async || {
+        found = all(bench).await.into_iter().next().filter(&is_so);
+        found.is_some()
+    })
+    .await;
+    found.expect("the process that was found")
 }
 
 #[tokio::test]
@@ -34,7 +39,7 @@ async fn an_operator_sees_what_a_process_runs_and_quiets_resumes_and_stops_it() 
     let worker = bench.worker().concurrency(2).data(gate.clone()).task_type::<Wait>();
     let worker = bench.start(worker);
     let first = bench.client.submit(Wait {}.call()).await.unwrap();
-    let seen = only(&bench, "it runs a task", |process| process.doing.busy == 1).await;
+    let seen = only(&bench, "it runs a task", |process| process.doing.running.len() == 1).await;
     let running = &seen.doing.running[0];
     assert_eq!((running.task_id().as_ref(), running.attempt), (Some(first.id()), 1));
     assert_eq!(running.task, Wait::NAME);
