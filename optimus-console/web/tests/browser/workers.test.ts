@@ -34,7 +34,7 @@ test("a reader whose queues no process serves is told so, and not that none runs
     await page.waitForSelector(".empty:has-text('No process serves your queues')");
   }));
 
-const STUCK = "section:has(h2:text-is('Processes that their handlers keep from work'))";
+const STUCK = "section:has(h2:text-is('Processes that need attention'))";
 
 test("the overview leads to a process whose runtime is blocked, and to one with late handlers", () =>
   open({}, async ({ page }) => {

@@ -47,7 +47,7 @@ const COLUMNS: Column<StuckRow>[] = [
 
 export function Stuck({ rows }: { rows: StuckRow[] }) {
   if (rows.length === 0) return null;
-  const title = "Processes that their handlers keep from work";
+  const title = "Processes that need attention";
   return (
     <Panel title={title} aside={<a href="#/workers">All workers</a>}>
       <Table label={title} columns={COLUMNS} rows={rows} id={(row) => row.id} />
