@@ -13,6 +13,7 @@ mod model;
 mod mutants;
 mod node;
 mod older;
+mod packages;
 mod prometheus;
 mod redis;
 mod releases;
