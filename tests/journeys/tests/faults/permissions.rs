@@ -12,6 +12,7 @@ use std::{
 use crate::common::{Bench, Double, Flaky, Raw, completions::success_of, log::Log};
 use optimus_core::{BoxError, CancelAnswer, Client, Credentials, Due, QueueName, Task, WorkerId};
 use optimus_testkit::{LogEvent, RedisServer, eventually, namespace};
+use optimus_worker::Worker;
 use tracing::{Level, subscriber::set_default};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -31,11 +32,7 @@ fn rules(namespace: &str) -> Vec<String> {
         .collect()
 }
 
-async fn set_user(admin: &mut Raw, rules: &[String]) {
-    set_user_named(admin, "optimus", rules).await;
-}
-
-async fn set_user_named(admin: &mut Raw, user: &str, rules: &[String]) {
+async fn set_user(admin: &mut Raw, user: &str, rules: &[String]) {
     admin.run(&format!("ACL SETUSER {user} reset {}", rules.join(" "))).await;
 }
 
@@ -44,14 +41,63 @@ fn without(missing: &str, rules: &[String]) -> Vec<String> {
     rules.iter().filter(|rule| *rule != missing).cloned().collect()
 }
 
+/// A private server with the user of SECURITY.md, whose permissions a test changes.
+struct Limited {
+    redis: RedisServer,
+    namespace: String,
+    admin: Raw,
+    /// The URL with which the user logs in.
+    url: String,
+    rules: Vec<String>,
+}
+
+impl Limited {
+    /// Starts a server on which the user has all that it needs.
+    async fn start() -> Self {
+        let redis = RedisServer::builder().tcp().start();
+        let namespace = namespace();
+        let admin = Raw::connect(&redis.url()).await;
+        let url = redis.url().replace("redis://", "redis://optimus:secret@");
+        let rules = rules(&namespace);
+        let mut limited = Self { redis, namespace, admin, url, rules };
+        limited.give_all().await;
+        limited
+    }
+
+    async fn give_all(&mut self) {
+        set_user(&mut self.admin, "optimus", &self.rules).await;
+    }
+
+    async fn take(&mut self, missing: &str) {
+        set_user(&mut self.admin, "optimus", &without(missing, &self.rules)).await;
+    }
+
+    /// Takes a permission, and ends the connections: the next one may as well lead to another
+    /// server, with other users.
+    async fn take_and_disconnect(&mut self, missing: &str) {
+        self.take(missing).await;
+        self.admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
+    }
+
+    /// Returns a bench whose programs log in as the user.
+    async fn bench(&self) -> Bench {
+        Bench::shared(&self.url, &self.namespace).await
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{{{}:default:0}}:{name}", self.namespace)
+    }
+}
+
+async fn until_connected(client: &Client) {
+    let is_back = async || client.inspector().counts("default").await.is_ok();
+    eventually("the client has another connection", SOON, is_back).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whole_lives_work_under_the_documented_user() {
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    set_user(&mut admin, &rules(&namespace)).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let bench = Bench::shared(&url, &namespace).await;
+    let mut limited = Limited::start().await;
+    let bench = limited.bench().await;
     let worker = bench.worker().task_type::<Double>().task_type::<Flaky>();
     let worker = bench.start(worker);
     let call = || Double { number: 21 }.call().biz_id("one").priority(2).expires_in(SOON);
@@ -63,34 +109,30 @@ async fn whole_lives_work_under_the_documented_user() {
     assert_eq!(late.result_within(SOON).await.unwrap(), 42);
     assert_eq!(bench.client.inspector().queues().await.unwrap().len(), 1);
     worker.stop().await;
-    let denied = admin.run("ACL LOG").await;
+    let denied = limited.admin.run("ACL LOG").await;
     assert!(denied.is_empty(), "{denied:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
+    let mut limited = Limited::start().await;
     let needed = |rule: &&String| rule.starts_with(['+', '~']) && !UNUSED.contains(&rule.as_str());
-    for missing in all.iter().filter(needed) {
-        set_user(&mut admin, &without(missing, &all)).await;
-        let worker = optimus_worker::Worker::builder(&url).namespace(&namespace).quiet();
+    for missing in limited.rules.clone().iter().filter(needed) {
+        limited.take(missing).await;
+        let worker = Worker::builder(&limited.url).namespace(&limited.namespace).quiet();
         let worker = worker.only_named_tasks().task_type::<Double>().build().unwrap();
         let problem = worker.run_until(std::future::pending::<()>()).await.unwrap_err();
         let named = problem.to_string();
         assert!(named.contains(missing) || named.contains("'ping'"), "{missing}: {named}");
-        let keys = format!("KEYS *{namespace}*");
+        let keys = format!("KEYS *{}*", limited.namespace);
         let left = format!("without {missing}, the worker leaves no key");
-        eventually(&left, SOON, async || admin.run(&keys).await.is_empty()).await;
+        eventually(&left, SOON, async || limited.admin.run(&keys).await.is_empty()).await;
     }
-    set_user(&mut admin, &all).await;
-    let bench = Bench::shared(&url, &namespace).await;
+    limited.give_all().await;
+    let bench = limited.bench().await;
     let worker = bench.start(bench.worker().task_type::<Double>());
     let registered = async || {
-        let queue = optimus_core::QueueName::new("default").unwrap();
+        let queue = QueueName::new("default").unwrap();
         bench.client.inspector().workers(&queue).await.is_ok_and(|workers| !workers.is_empty())
     };
     eventually("the worker is registered", SOON, registered).await;
@@ -100,24 +142,16 @@ async fn a_worker_names_each_permission_that_is_missing_and_changes_nothing() {
 /// Redis refuses each command by itself, so a script would stop between two writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_its_user_may_not_finish_changes_nothing_and_works_with_the_permission() {
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
-    set_user(&mut admin, &all).await;
-    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let mut limited = Limited::start().await;
+    let Bench { client, .. } = limited.bench().await;
     let counts = async || client.inspector().counts("default").await.unwrap();
     let call = || Double { number: 21 }.call();
     for missing in ["+rpush", "+zadd", "+zrem", "+hset", "+hdel"] {
         let cancelled = client.submit(call()).await.unwrap();
         cancelled.cancel().await.unwrap();
         let before = counts().await;
-        set_user(&mut admin, &without(missing, &all)).await;
-        // The next connection may as well lead to another server, with other users.
-        admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
-        let is_back = async || client.inspector().counts("default").await.is_ok();
-        eventually("the client has another connection", SOON, is_back).await;
+        limited.take_and_disconnect(missing).await;
+        until_connected(&client).await;
         let problems = [
             client.submit(call()).await.err(),
             client.submit(call().due(Due::In(SOON))).await.err(),
@@ -128,7 +162,7 @@ async fn a_call_that_its_user_may_not_finish_changes_nothing_and_works_with_the_
             assert!(named.contains(&format!("add to its ACL: {missing}")), "{missing}: {named}");
         }
         assert_eq!(counts().await, before, "without {missing}");
-        set_user(&mut admin, &all).await;
+        limited.give_all().await;
         client.requeue(cancelled.id()).await.unwrap();
         client.submit(call()).await.unwrap();
         assert_eq!(counts().await.ready, before.ready + 2, "with {missing} again");
@@ -137,14 +171,10 @@ async fn a_call_that_its_user_may_not_finish_changes_nothing_and_works_with_the_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_error_of_the_first_call_of_a_client_names_the_permission_to_add() {
-    let redis = RedisServer::builder().tcp().start();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
+    let mut limited = Limited::start().await;
     for missing in ["+evalsha", "+hset", "+rpush", "+hget"] {
-        let namespace = namespace();
-        let all = rules(&namespace);
-        set_user(&mut admin, &without(missing, &all)).await;
-        let bench = Bench::shared(&url, &namespace).await;
+        limited.take(missing).await;
+        let bench = limited.bench().await;
         let problem = match bench.client.submit(Double { number: 21 }.call()).await {
             Err(problem) => problem,
             // A submit does not need this permission.
@@ -166,14 +196,14 @@ async fn a_call_that_the_user_default_may_not_finish_changes_nothing() {
     for login in ["default:secret@", ":secret@"] {
         let namespace = namespace();
         let all = rules(&namespace);
-        set_user_named(&mut admin, "default", &without("+rpush", &all)).await;
+        set_user(&mut admin, "default", &without("+rpush", &all)).await;
         let url = redis.url().replace("redis://", &format!("redis://{login}"));
         let Bench { client, .. } = Bench::shared(&url, &namespace).await;
         let problem = client.submit(Double { number: 1 }.call()).await.unwrap_err().to_string();
         assert!(problem.contains("add to its ACL: +rpush"), "{login}: {problem}");
         let left = admin.run(&format!("KEYS *{namespace}*")).await;
         assert!(left.is_empty(), "{login}: {left:?}");
-        set_user_named(&mut admin, "default", &all).await;
+        set_user(&mut admin, "default", &all).await;
         client.submit(Double { number: 1 }.call()).await.unwrap();
     }
 }
@@ -184,8 +214,8 @@ async fn a_login_that_goes_on_as_another_user_asks_what_that_user_may_do() {
     let namespace = namespace();
     let mut admin = Raw::connect(&redis.url()).await;
     let all = rules(&namespace);
-    set_user_named(&mut admin, "one", &all).await;
-    set_user_named(&mut admin, "two", &without("+rpush", &all)).await;
+    set_user(&mut admin, "one", &all).await;
+    set_user(&mut admin, "two", &without("+rpush", &all)).await;
     let is_second = Arc::new(AtomicBool::new(false));
     let seen = is_second.clone();
     let ask = move || {
@@ -209,7 +239,7 @@ async fn a_login_that_goes_on_as_another_user_asks_what_that_user_may_do() {
     .await;
     let problem = problem.expect("it was refused");
     assert!(problem.contains("add to its ACL: +rpush"), "{problem}");
-    set_user_named(&mut admin, "two", &all).await;
+    set_user(&mut admin, "two", &all).await;
     submit().await.unwrap();
     let mut stored = async |command: &str, key: &str| {
         let key = format!("{{{namespace}:default:0}}:{key}");
@@ -222,13 +252,8 @@ async fn a_login_that_goes_on_as_another_user_asks_what_that_user_may_do() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
-    set_user(&mut admin, &all).await;
-    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let mut limited = Limited::start().await;
+    let Bench { client, .. } = limited.bench().await;
     let (broker, queue) = (client.broker(), QueueName::new("default").unwrap());
     let worker = WorkerId::from_stored("one");
     for number in 0..2 {
@@ -238,10 +263,8 @@ async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
     let claimed = broker.claim(&queue, &worker, 1, 1).await.unwrap();
     let done = success_of::<Double>(&claimed, &worker);
     // Only a claim needs this permission.
-    set_user(&mut admin, &without("+lpop", &all)).await;
-    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
-    let is_back = async || client.inspector().counts("default").await.is_ok();
-    eventually("the client has another connection", SOON, is_back).await;
+    limited.take_and_disconnect("+lpop").await;
+    until_connected(&client).await;
     let report = broker.complete_call(&queue, &worker, &[done]);
     let claim = broker.claim_call(&queue, &worker, 2, 1);
     let mut answers = broker.run_all(vec![report, claim]).await.into_iter();
@@ -256,24 +279,18 @@ async fn a_claim_that_is_refused_keeps_no_report_of_the_same_write_back() {
 /// its writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_heartbeat_that_its_user_may_not_finish_changes_nothing() {
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
-    set_user(&mut admin, &all).await;
-    let Bench { client, .. } = Bench::shared(&url, &namespace).await;
+    let mut limited = Limited::start().await;
+    let Bench { client, .. } = limited.bench().await;
     let (broker, queue) = (client.broker(), QueueName::new("default").unwrap());
     let worker = WorkerId::from_stored("one");
     let handle = client.submit(Double { number: 1 }.call()).await.unwrap();
     broker.register(&queue, &worker, SOON, "{}").await.unwrap();
     broker.claim(&queue, &worker, 1, 1).await.unwrap();
     handle.cancel().await.unwrap();
-    let key = |name: &str| format!("{{{namespace}:default:0}}:{name}");
     let stored = [
-        format!("ZRANGE {} 0 -1 WITHSCORES", key("workers")),
-        format!("HGETALL {}", key("meta")),
-        format!("HGETALL {}", key("cancel")),
+        format!("ZRANGE {} 0 -1 WITHSCORES", limited.key("workers")),
+        format!("HGETALL {}", limited.key("meta")),
+        format!("HGETALL {}", limited.key("cancel")),
     ];
     let renew = async || {
         let call = broker.renew_call(&queue, &worker, 2 * SOON);
@@ -282,20 +299,18 @@ async fn a_heartbeat_that_its_user_may_not_finish_changes_nothing() {
     for missing in ["+zadd", "+hset"] {
         let mut before = Vec::new();
         for command in &stored {
-            before.push(admin.run(command).await);
+            before.push(limited.admin.run(command).await);
         }
-        set_user(&mut admin, &without(missing, &all)).await;
-        admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
-        let is_back = async || client.inspector().counts("default").await.is_ok();
-        eventually("the client has another connection", SOON, is_back).await;
+        limited.take_and_disconnect(missing).await;
+        until_connected(&client).await;
         let problem = renew().await.expect_err(missing).to_string();
         assert!(problem.contains(&format!("add to its ACL: {missing}")), "{missing}: {problem}");
         for (command, before) in stored.iter().zip(&before) {
-            assert_eq!(&admin.run(command).await, before, "without {missing}: {command}");
+            assert_eq!(&limited.admin.run(command).await, before, "without {missing}: {command}");
         }
-        set_user(&mut admin, &all).await;
+        limited.give_all().await;
         renew().await.expect("with the permission");
-        assert_ne!(admin.run(&stored[0]).await, before[0], "the lease is renewed");
+        assert_ne!(limited.admin.run(&stored[0]).await, before[0], "the lease is renewed");
     }
 }
 
@@ -314,25 +329,18 @@ async fn refusals(raw: &mut Raw, command: &str) -> u64 {
 async fn a_worker_whose_waits_are_refused_later_says_so_once_and_polls() {
     let log = Log::at(Level::WARN);
     let _default = set_default(log.subscriber());
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
-    set_user(&mut admin, &all).await;
-    let bench = Bench::shared(&url, &namespace).await;
+    let mut limited = Limited::start().await;
+    let bench = limited.bench().await;
     let worker = bench.start(bench.worker().task_type::<Double>());
-    admin.until_waiting(2).await;
-    set_user(&mut admin, &without("+blpop", &all)).await;
-    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
-    let is_back = async || bench.client.inspector().counts("default").await.is_ok();
-    eventually("the client has another connection", SOON, is_back).await;
+    limited.admin.until_waiting(2).await;
+    limited.take_and_disconnect("+blpop").await;
+    until_connected(&bench.client).await;
     let handle = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     assert_eq!(handle.result_within(SOON).await.unwrap(), 42);
     let said = || log.lines("optimus_worker::refused_wait");
     eventually("both listeners say it", SOON, async || said().len() >= 2).await;
-    let before = refusals(&mut admin, "blpop").await;
-    let again = async || refusals(&mut admin, "blpop").await >= before + 6;
+    let before = refusals(&mut limited.admin, "blpop").await;
+    let again = async || refusals(&mut limited.admin, "blpop").await >= before + 6;
     eventually("the waits are refused again", SOON, again).await;
     worker.stop().await;
     let said = said();
@@ -352,25 +360,19 @@ async fn a_worker_whose_claims_are_refused_leaves_the_wakeups_to_others() {
     const NEVER: Duration = Duration::from_secs(3600);
     let log = Log::at(Level::ERROR);
     let _default = set_default(log.subscriber());
-    let redis = RedisServer::builder().tcp().start();
-    let namespace = namespace();
-    let mut admin = Raw::connect(&redis.url()).await;
-    let url = redis.url().replace("redis://", "redis://optimus:secret@");
-    let all = rules(&namespace);
-    set_user(&mut admin, &all).await;
-    let limited = Bench::shared(&url, &namespace).await;
-    let refused = limited.start(limited.worker().task_type::<Double>().poll(NEVER));
-    admin.until_waiting(2).await;
+    let mut limited = Limited::start().await;
+    let restricted = limited.bench().await;
+    let refused = restricted.start(restricted.worker().task_type::<Double>().poll(NEVER));
+    limited.admin.until_waiting(2).await;
     // Only a claim needs this permission.
-    set_user(&mut admin, &without("+lpop", &all)).await;
-    admin.run("CLIENT KILL TYPE normal SKIPME yes").await;
-    let bench = Bench::shared(&redis.url(), &namespace).await;
-    admin.until_waiting(2).await;
+    limited.take_and_disconnect("+lpop").await;
+    let bench = Bench::shared(&limited.redis.url(), &limited.namespace).await;
+    limited.admin.until_waiting(2).await;
     let first = bench.client.submit(Double { number: 0 }.call()).await.unwrap();
     let is_said = async || !log.lines("optimus_worker::rejections").is_empty();
     eventually("a claim is refused", SOON, is_said).await;
-    let wakeups = format!("LLEN {{{namespace}:default:0}}:wake");
-    let is_left = async || admin.run(&wakeups).await == [b"1"];
+    let wakeups = format!("LLEN {}", limited.key("wake"));
+    let is_left = async || limited.admin.run(&wakeups).await == [b"1"];
     eventually("the wakeup is left to others", SOON, is_left).await;
     let other = bench.start(bench.worker().task_type::<Double>().poll(NEVER));
     first.result_within(SOON).await.unwrap();
@@ -379,7 +381,7 @@ async fn a_worker_whose_claims_are_refused_leaves_the_wakeups_to_others() {
         assert_eq!(handle.result_within(SOON).await.unwrap(), 2 * number);
     }
     other.stop().await;
-    set_user(&mut admin, &all).await;
+    limited.give_all().await;
     let last = bench.client.submit(Double { number: 21 }.call()).await.unwrap();
     assert_eq!(last.result_within(SOON).await.unwrap(), 42, "its claims are accepted again");
     refused.stop().await;
