@@ -112,9 +112,10 @@ async fn change_counted(
     if act == OperationAct::Cancel && matched > kept {
         session.out.hint(&format!(
             "`optimus op undo` brings back what is still kept: the cancelled tasks of the last \
-             hour and the latest {} of a queue, unless `keep_ended` says otherwise, and at most \
-             256 MiB of them",
-            text::number(kept)
+             hour and the latest {} of a queue, unless `keep_ended` says otherwise, and at most {} \
+             of them",
+            text::number(kept),
+            text::size(Keep::DEFAULT.bytes)
         ));
     }
     if let Err(problem) = agree(session, &operation, expected, question) {

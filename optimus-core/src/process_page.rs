@@ -1,6 +1,6 @@
 //! The processes that run workers, one page at a time: [`ProcessPage`].
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -160,12 +160,18 @@ impl From<String> for ProcessCursor {
 }
 
 impl ProcessDetails {
-    /// Returns the latest attempt at a task that one of these processes runs. The handler of an
-    /// earlier attempt may still go on after its timeout.
+    /// Returns the latest attempt at each task that one of these processes runs, by the id of the
+    /// task as text. The handler of an earlier attempt may still go on after its timeout.
+    pub fn latest_attempts(processes: &[Self]) -> HashMap<&str, &RunningTask> {
+        let mut running: Vec<_> =
+            processes.iter().flat_map(|process| &process.doing.running).collect();
+        running.sort_by_key(|task| (task.attempt, task.since));
+        running.into_iter().map(|task| (task.id.as_str(), task)).collect()
+    }
+
+    /// Returns the latest attempt at this task.
     pub fn latest_attempt<'a>(processes: &'a [Self], id: &TaskId) -> Option<&'a RunningTask> {
-        let id = id.to_string();
-        let running = processes.iter().flat_map(|process| &process.doing.running);
-        running.filter(|task| task.id == id).max_by_key(|task| (task.attempt, task.since))
+        Self::latest_attempts(processes).remove(id.to_string().as_str())
     }
 
     fn of(seen: &ProcessSeen) -> Self {

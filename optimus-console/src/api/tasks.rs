@@ -1,9 +1,7 @@
 //! The tasks of a queue in a state.
 
-use std::collections::HashMap;
-
 use axum::Json;
-use optimus_core::{PAGE_MAX, QueueName, RunningTask, TaskState};
+use optimus_core::{PAGE_MAX, ProcessDetails, QueueName, TaskState};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -97,12 +95,7 @@ async fn add_progress(
         return Ok(());
     }
     let processes = seat.inspector().processes(None, PAGE_MAX).await?;
-    let running = processes.rows.iter().flat_map(|process| &process.doing.running);
-    // An earlier attempt may still go on after its timeout.
-    let mut running: Vec<_> = running.collect();
-    running.sort_by_key(|task| (task.attempt, task.since));
-    let latest: HashMap<&str, &RunningTask> =
-        running.into_iter().map(|task| (task.id.as_str(), task)).collect();
+    let latest = ProcessDetails::latest_attempts(&processes.rows);
     for row in rows {
         let progress = latest.get(row.id.as_str()).and_then(|task| task.progress.as_ref());
         row.progress = progress.map(|progress| ProgressRow::of(progress, payloads));
