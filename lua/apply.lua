@@ -8,8 +8,9 @@
 -- ARGV   1 now override · 2 the queue of the outbox · `<number> <effect>`… in their order
 --        effect: `ask <id><mark> <reference>`, a task there waits for one here · `tie <id><mark>
 --        <reference>`, the same, but it asks later whether that one has ended otherwise · `drop
---        <id><mark> <reference>`, it no longer does · `still <id><mark> <reference>`, does one here
---        still wait for one there · `met <id><mark> <result>`, a task here waited for one there
+--        <id><mark> <reference>`, it no longer does · `seek <id><mark> <reference>`, it must not
+--        wait on if that one is not there · `still <id><mark> <reference>`, does one here still
+--        wait for one there · `met <id><mark> <result>`, a task here waited for one there
 --        that has succeeded; the result is there if the task takes it · `ended <id><mark> <state>`,
 --        which has ended otherwise · `member <group> <position> <state> <policy> <result>`, a
 --        member of a group here has ended · `end <state> <after> <reference>`, a task here has
@@ -170,6 +171,10 @@ for i = 3, #ARGV do
       answer(flow, string.sub(word, 1, 22), string.sub(word, 23), rest)
     elseif verb == 'ask' or verb == 'tie' then
       asked(verb, word, rest)
+    elseif verb == 'seek' then
+      if states_of_refs(flow, { rest }, now)[1] == 'open' and flow.is_gone[rest] then
+        post(flow, source, 'ended ' .. word .. ' forgotten')
+      end
     elseif verb == 'still' then
       local value = cached(flow.unmet, flow.unmet_key, string.sub(word, 1, 22))
       local waits = value and string.find(parts_of(value), string.sub(word, 23), 1, true)

@@ -7,6 +7,9 @@
 -- wait, so that no tie stays behind whose end was lost. `asked` has the references for which
 -- others have asked, by the ms when that was.
 --
+-- A step of a flow is stored before the step that it follows. If that one is not there after a
+-- day, its submitter has gone: no requeue can help, so the step is cancelled by its policy.
+--
 -- A task that an operation has requeued asks once the operation has reached all its tasks, is
 -- cancelled, or fails: its carrier names it. It asks then for prerequisites in this queue, too,
 -- because a task that it waits for may not be back.
@@ -23,7 +26,7 @@ local cancel, waiters = KEYS[6], KEYS[7]
 local now = now_ms(ARGV[1])
 local named = { select(2, unpack(ARGV)) }
 local TURN, ASK_MIN_MS, ASK_MAX_MS = 64, 60000, 3600000
-local SILENT_MS, TIED_MAX = 10800000, 128
+local SILENT_MS, TIED_MAX, STEP_MS = 10800000, 128, 86400000
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -53,22 +56,30 @@ for _, id in ipairs(tired) do
   gives_up(id, header_of(redis.call('HGET', tasks, id)))
 end
 
--- Asks for what a task waits for. Returns whether some of that is elsewhere.
-local function ask(id, marks)
-  local header, is_elsewhere = header_of(redis.call('HGET', tasks, id)), false
+-- Asks for what a task waits for. Returns whether some of that is elsewhere, or not there yet.
+local function ask(id, marks, is_step)
+  local header, asks_on = header_of(redis.call('HGET', tasks, id)), false
+  local is_late = is_step and now - born_ms(id) >= STEP_MS
   for mark in string.gmatch(marks, '.') do
     local home, ref = ref_of(header, mark)
+    local follows = is_step and is_former(mark)
     if home == flow.own then
       local state = states_of_refs(flow, { ref }, now)[1]
+      if follows and state == 'open' and flow.is_gone[ref] then
+        state, asks_on = is_late and 'forgotten' or state, true
+      end
       if state ~= 'open' and state ~= 'met' then
         post(flow, flow.own, 'ended ' .. id .. mark .. ' ' .. state)
       end
     elseif home ~= '' then
       post(flow, home, 'ask ' .. id .. mark .. ' ' .. ref)
-      is_elsewhere = true
+      if follows and is_late then
+        post(flow, home, 'seek ' .. id .. mark .. ' ' .. ref)
+      end
+      asks_on = true
     end
   end
-  return is_elsewhere
+  return asks_on
 end
 
 local again, next_at = {}, nil
@@ -77,8 +88,8 @@ for _, id in ipairs(asking) do
   local marks, _, flags = parts_of(value or '')
   if not value or not string.find(flags, 'e', 1, true) then
     flow.asks_gone[#flow.asks_gone + 1] = id
-  elseif not ask(id, marks) then
-    -- All is in this queue, where no answer can be lost.
+  elseif not ask(id, marks, string.find(flags, 's', 1, true)) then
+    -- All is there, and in this queue, where no answer can be lost.
     flow.asks_gone[#flow.asks_gone + 1] = id
     change(flow.unmet, id, (string.gsub(value, 'e(%a*)$', '%1')))
   else

@@ -33,7 +33,8 @@
 --        the lanes; they come after all other options. Before all others come, for each
 --        prerequisite of a task, `&<position>;<mark>;<queue>;<reference>`, queue being '' for this
 --        one, or `&<position>;<mark>;=<position>` for a task of this call if all are new;
---        `&<position>;@;;` if the task has a lane; and `&<position>;!;;<ms>` if it gives up.
+--        `&<position>;@;;` if the task has a lane; `&<position>;!;;<ms>` if it gives up; and
+--        `&<position>;~;;` if its first one is the step before it, which comes later.
 --        Before these come the tasks that may have ended before: `=<first>:<last>` for steps whose
 --        success is remembered, and for members with positions one after the other
 --        `=<first>:<last>;<position in the group>;<ms when it was made>;<queue>;<group>`
@@ -184,7 +185,7 @@ if not one and (options > 0 or may_exist) then
   if first_gate > first_option or may_exist then
     local queue = { meta = meta, tasks = tasks, priority = priority, priorities = priorities,
       delayed = delayed, blobs = blobs, wake = wake, biz_keys = { unpack(KEYS, FIXED_KEYS + 1) },
-      blobs_given = { unpack(ARGV, past_options) }, waiting = waiting }
+      blobs_given = { unpack(ARGV, past_options) }, waiting = waiting, here = here }
     ids = {}
     for i = 1, count do
       ids[i] = ARGV[FIRST_TASK + 2 * i - 2]

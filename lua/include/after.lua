@@ -6,6 +6,11 @@
 
 -- The mark of a prerequisite whose result is taken. It is always the first one.
 local TAKEN = 'z'
+-- Whether a prerequisite with this mark is the first one, which is the step before a step.
+local function is_former(mark)
+  return mark == '0' or mark == TAKEN
+end
+
 -- An end that no requeue can change: a group was cancelled, or a task because of that. Those who
 -- wait are cancelled, also if their policy is to wait.
 local VOID = 'void'
@@ -85,7 +90,7 @@ local function flow_of(meta)
   return { meta = meta, base = base, own = string.match(base, ':([^:]*):[^:]*}:$'),
     unmet_key = base .. 'unmet', ties_key = base .. 'ties', unmet = cache_of(), ties = cache_of(),
     many = {}, many_refs = {}, free = {}, asks_gone = {}, giveups_gone = {}, targets = {},
-    outboxes = {}, is_gone = {} }
+    outboxes = {}, is_gone = {}, is_step = {} }
 end
 
 -- The waiters of a reference that has a zset.
@@ -174,7 +179,8 @@ local function write_ties(flow)
   write_changes(flow.ties, flow.ties_key)
 end
 
--- The refs and flags of a task in `unmet`: `l` has a lane, `e` asks elsewhere, `g` gives up.
+-- The refs and flags of a task in `unmet`: `l` has a lane, `e` asks, `g` gives up, `s` is a step
+-- that was stored before the step that it follows.
 local function parts_of(value)
   local marks, due, flags = string.match(value, '^(%w*);(%d*);(%a*)$')
   return marks or value, tonumber(due), flags or ''

@@ -12,7 +12,8 @@ local function again_of(meta, needs, id, header, now, batch)
     return nil
   end
   local flow, here, refs, unmet = flow_of(meta), {}, {}, {}
-  local marks, due = parts_of(value)
+  local marks, due, flags = parts_of(value)
+  flow.is_step[id] = string.find(flags, 's', 1, true)
   flow.due = batch and due and due > now and due or nil
   flow.asks_later = batch ~= nil
   for mark in string.gmatch(marks, '.') do

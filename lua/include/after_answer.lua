@@ -5,7 +5,8 @@
 local CANCEL, RUN = 1, 2
 
 -- A task whose prerequisite ended otherwise may start, is cancelled, or waits for a requeue, if one
--- can help. A result that is gone does not come back. Returns whether it no longer waits for it.
+-- can help. A result that is gone does not come back, and neither does a task that is no longer
+-- stored; another one may have its biz id later. Returns whether it no longer waits for it.
 local function answer(flow, id, mark, state)
   local value = cached(flow.unmet, flow.unmet_key, id)
   if not value or not string.find(parts_of(value), mark, 1, true) then
@@ -13,7 +14,8 @@ local function answer(flow, id, mark, state)
   end
   local header = header_of(redis.call('HGET', flow.base .. 'tasks', id))
   local queue, ref = ref_of(header, mark)
-  local is_void = state == VOID or state == 'forgotten' and mark == TAKEN
+  local is_key = string.find(ref, ':', 1, true)
+  local is_void = state == VOID or state == 'forgotten' and (mark == TAKEN or not is_key)
   if header.ap == RUN then
     strike(flow, id, mark)
     if queue == flow.own then

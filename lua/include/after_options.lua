@@ -1,6 +1,9 @@
 -- after_options: the prerequisites of the tasks of a submit.
 
--- Reads the options of prerequisites: which tasks wait for what, have a lane, and give up when.
+local STEP_CLOCK_MS = 3600000
+
+-- Reads the options of prerequisites: which tasks wait for what, have a lane, give up when, and are
+-- steps that come before those that they follow.
 -- Returns the position after them.
 local function read_after_options(found, options, at, ids)
   local after, size = found.after, 0
@@ -22,6 +25,8 @@ local function read_after_options(found, options, at, ids)
       found.give_up[position] = tonumber(ref)
     elseif mark == '@' then
       found.has_lane[position] = true
+    elseif mark == '~' then
+      found.is_step[position] = true
     else
       size = size + 1
       after[size] = { position = position, mark = mark, home = home, ref = ref,
@@ -34,9 +39,14 @@ end
 -- position of the first other option.
 local function read_prerequisites(queue, found, options, at, ids, now)
   found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
+  found.is_step = {}
   -- What tasks of this call wait for; those accepted so far, and how many of `waits` were noted.
   found.asked, found.waiting_here, found.waits_noted = {}, {}, 0
   local first = read_after_options(found, options, at, ids)
+  -- The age of a step counts from the time in its id, which a wrong clock has made.
+  if math.abs(now - (tonumber(queue.here) or 0)) > STEP_CLOCK_MS then
+    found.is_step = {}
+  end
   local flow, here, refs = flow_of(queue.meta), {}, {}
   found.flow = flow
   for _, one in ipairs(found.after) do
@@ -74,6 +84,7 @@ local function wait_for_prerequisites(found, ids, now)
   for _, position in ipairs(found.waits) do
     if found.apart[position] ~= 'taken' then
       local give_up = found.give_up[position]
+      found.flow.is_step[ids[position]] = found.is_step[position]
       begin_wait(found.flow, ids[position], found.unmet[position], found.due_of[position],
         found.has_lane[position], give_up and now + give_up, now)
       found.apart[position], found.flow.has_waits = 'blocked', true

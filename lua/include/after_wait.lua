@@ -10,14 +10,15 @@ local LATER_ASK_MS = 3600000
 -- A task waits. Each of `unmet` is a prerequisite: its mark, the queue that it belongs to ('' for
 -- this one), its reference, and its state.
 local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
-  local first = unmet[1]
+  local first, is_step = unmet[1], flow.is_step[id]
   if not unmet[2] and first.home == '' and first.state == 'open' and first.mark ~= TAKEN
-    and not (due or has_lane or give_up_at) then
+    and not (due or has_lane or give_up_at or is_step) then
     tie(flow, first.ref, id .. first.mark)
     add(flow.unmet, id, first.mark)
     return
   end
-  local marks, flags, asks = {}, has_lane and 'l' or '', false
+  is_step = is_step and is_former(first.mark)
+  local marks, flags, asks = {}, has_lane and 'l' or '', is_step
   for i, one in ipairs(unmet) do
     marks[i] = one.mark
     if one.mark == TAKEN then
@@ -47,6 +48,9 @@ local function begin_wait(flow, id, unmet, due, has_lane, give_up_at, now)
   if give_up_at then
     flow.giveups[#flow.giveups + 1], flow.giveups[#flow.giveups + 2] = whole(give_up_at), id
     flags = flags .. 'g'
+  end
+  if is_step then
+    flags = flags .. 's'
   end
   local value = table.concat(marks)
   if due or flags ~= '' then

@@ -43,8 +43,8 @@ pub enum Prerequisite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrerequisiteFailure {
     /// The task continues to wait until an operator has requeued the prerequisite and it has
-    /// succeeded, or until the task gives up. It is cancelled if no requeue can help: after a group
-    /// that was cancelled, and after a result that is no longer kept.
+    /// succeeded, or until the task gives up. It is cancelled if no requeue can help: after a task
+    /// that was deleted or purged, a group that was cancelled, or a result that is no longer kept.
     #[default]
     Wait,
     /// The task is cancelled.

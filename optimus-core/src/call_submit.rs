@@ -80,6 +80,7 @@ impl<T: Task, In> Call<T, In> {
             member: None,
             trace: None,
             after,
+            follows_step: false,
             limits,
             due: set.due,
             headers: self.headers.clone(),

@@ -159,6 +159,7 @@ impl StepTask {
             after = after.taking(suffix);
         }
         submission.after = Some(after);
+        submission.follows_step = true;
         Ok(submission)
     }
 }

@@ -122,6 +122,7 @@ impl Submit for NamedCall {
             member: None,
             trace: None,
             after: None,
+            follows_step: false,
             limits: Vec::new(),
             due: set.due,
             headers,

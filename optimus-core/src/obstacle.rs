@@ -40,8 +40,8 @@ pub enum Obstacle {
     /// The task has ended because a prerequisite did. Once that one is requeued, a requeue of the
     /// task lets it wait for it again.
     RequeueFirst,
-    /// The task has ended because of what no requeue can change: a group that was cancelled, or a
-    /// result that is gone.
+    /// The task has ended because of what no requeue can change: a task that was deleted or purged,
+    /// a group that was cancelled, or a result that is gone.
     Void,
     /// The task is that of a row of a [source](crate::Source), which counts failures in its table.
     /// A row that has failed as often as `attempts` allows is not tried again.

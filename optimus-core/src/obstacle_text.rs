@@ -26,8 +26,9 @@ pub(crate) const UNLISTED: &str = "it is in none of the lists of its queue, so n
     lacks a permission; `optimus doctor --deep` says what mends it";
 
 /// What to do with a task that no requeue can help.
-pub(crate) const VOID: &str = "no requeue helps: it waited for a group that was cancelled, or for \
-    a result that is gone, possibly through other tasks; submit the flow again";
+pub(crate) const VOID: &str = "no requeue helps: it waited for a task that was deleted or purged, \
+    a group that was cancelled, or a result that is gone, possibly through other tasks; submit it, \
+    or the flow, again";
 
 /// Prints a time as the log does, such as `2026-11-22T18:00:00Z`.
 pub(crate) fn time_text(at: DateTime<Utc>) -> String {

@@ -40,6 +40,7 @@ fn has_only_name(submission: &Submission) -> bool {
         lane,
         gather,
         after,
+        follows_step: _,
         member,
         trace: _,
         limits,

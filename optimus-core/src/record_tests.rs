@@ -33,6 +33,7 @@ fn submission(options: TaskOptions, biz_id: Option<String>, payload: Vec<u8>) ->
         lane: None,
         gather: None,
         after: None,
+        follows_step: false,
         member: None,
         trace: None,
         limits: Vec::new(),

@@ -54,6 +54,8 @@ pub struct Fields {
     /// With which tasks it runs together.
     pub(crate) gather: Option<Gather>,
     pub(crate) after: Option<After>,
+    /// Its first prerequisite is the step before it, which the submit of the flow stores later.
+    pub(crate) follows_step: bool,
     /// The group that counts it, if it is a member of one.
     pub(crate) member: Option<Member>,
     /// What shows that it has run before, if it is a part of a flow that may be submitted again.
@@ -168,6 +170,13 @@ impl Submission {
     #[doc(hidden)]
     pub fn waiting_for(mut self, after: After) -> Self {
         self.after = Some(after);
+        self
+    }
+
+    /// Makes it a step that is stored before the one that it follows; for tests.
+    #[doc(hidden)]
+    pub fn following_step(mut self) -> Self {
+        self.follows_step = true;
         self
     }
 

@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::{after::Prerequisite, id::TaskId, record_json::millis, submission::Submission};
+use crate::{
+    after::{After, Prerequisite},
+    id::TaskId,
+    record_json::millis,
+    submission::Submission,
+};
 
 /// Returns the words that `lua/include/after_options.lua` reads.
 pub(super) fn prerequisite_words(tasks: &[Submission]) -> Vec<String> {
@@ -49,5 +54,36 @@ fn push_words(
     }
     if let Some(wait) = after.give_up_after {
         words.push(format!("&{position};!;;{}", millis(wait)));
+    }
+    if task.follows_step && !task.may_exist && !has_former(after, new) {
+        words.push(format!("&{position};~;;"));
+    }
+}
+
+/// Returns whether the call also has the step before this one.
+fn has_former(after: &After, new: &HashMap<&TaskId, usize>) -> bool {
+    matches!(after.prerequisites.first(), Some(Prerequisite::Task(id)) if new.contains_key(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{call_submit::Submit as _, named_call::NamedCall};
+
+    /// Makes a step that follows another one.
+    fn step_after(former: &TaskId) -> Submission {
+        let call = NamedCall::new("default", "job", "{}").unwrap();
+        let task = call.into_submission().unwrap();
+        task.waiting_for(After::new([Prerequisite::Task(former.clone())])).following_step()
+    }
+
+    #[test]
+    fn only_a_step_that_is_stored_without_the_one_before_it_is_marked() {
+        let first = TaskId::new("default".parse().unwrap());
+        let second = step_after(&first);
+        let third = step_after(second.id());
+        let words = prerequisite_words(&[second, third]);
+        let name = first.stored();
+        assert_eq!(words, [format!("&1;0;;{name}"), "&1;~;;".to_owned(), "&2;0;=1".to_owned()]);
     }
 }

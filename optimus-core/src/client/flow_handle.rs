@@ -259,23 +259,19 @@ impl<T: DeserializeOwned + 'static> FlowHandle<T> {
         first != Some(&PrerequisiteFailure::Run)
     }
 
-    /// Returns whether a step is a group that was cancelled, or was cancelled because of one: the
-    /// steps after it don't wait for a requeue.
+    /// Returns whether the end of a step is one that no requeue can change: the steps after it
+    /// don't wait for a requeue.
     async fn is_void(&self, place: usize) -> bool {
-        for step in self.steps()[..=place].iter().rev() {
-            match step {
-                StepHandle::Group(group) => {
-                    let found = group.progress().await;
-                    return found.is_ok_and(|found| found.ended == Some(TaskState::Cancelled));
-                }
-                StepHandle::Task(task) => {
-                    if !matches!(task.status().await, Ok(TaskState::Cancelled)) {
-                        return false;
-                    }
-                }
+        match &self.steps()[place] {
+            StepHandle::Group(group) => {
+                let found = group.progress().await;
+                found.is_ok_and(|found| found.ended == Some(TaskState::Cancelled))
+            }
+            StepHandle::Task(task) => {
+                let broker = self.client.broker();
+                broker.is_void(task.id()).await.unwrap_or_default()
             }
         }
-        false
     }
 
     /// Returns the error of the first step that has failed, if a later one was cancelled because of

@@ -32,7 +32,7 @@ impl Client {
     /// Nothing runs before all its steps are stored: the last step is stored first.
     /// If a step can't be stored, the others are removed. So are the steps of a flow without a
     /// group whose future is dropped before the first step is sent. If the process is killed then,
-    /// the others stay Blocked, and `optimus doctor` names them.
+    /// Redis ends the others after a day as if the first one had been deleted.
     ///
     /// The members of a group are read and sent a thousand at a time, and begin to run meanwhile.
     ///

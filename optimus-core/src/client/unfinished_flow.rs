@@ -13,7 +13,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The steps that a submit has sent before the first one of the flow. None of them can run. If the
 /// submit is dropped, or ends without an answer, before it has sent the first one, they would wait
-/// for good and keep their biz ids, so they are removed in the background.
+/// for a day and keep their biz ids, so they are removed in the background.
 pub(super) struct UnfinishedFlow {
     client: Client,
     steps: Vec<TaskId>,

@@ -151,7 +151,7 @@ on_both! {
         for told in [&second, &third, &fourth] {
             assert_eq!(state(told).await, TaskState::Cancelled);
         }
-        // A requeue lets them wait again. A delete has the same effect on them as a cancel.
+        // A requeue lets them wait again. A delete reaches them as a cancel does.
         client.requeue(first.id()).await.unwrap();
         client.requeue(second.id()).await.unwrap();
         assert_eq!(state(&second).await, TaskState::Blocked);

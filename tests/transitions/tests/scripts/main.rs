@@ -31,6 +31,7 @@ mod after_cycle;
 mod after_elsewhere;
 mod after_end;
 mod after_here;
+mod after_step;
 mod after_told;
 mod annotate;
 mod attend;

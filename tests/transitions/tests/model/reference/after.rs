@@ -15,6 +15,9 @@ const TIE_BYTES_MAX: usize = 1024;
 /// How many waiters the call of their prerequisite's success releases.
 const STRUCK_MAX: usize = 256;
 
+/// An end that no requeue can change.
+pub(super) const VOID: &str = "void";
+
 /// How many tasks a search for a cycle reads.
 const WALK_MAX: usize = 64;
 
@@ -25,6 +28,17 @@ pub(crate) struct Unmet {
     due: Option<u64>,
     has_lane: bool,
     pub(crate) gives_up_at: Option<u64>,
+    /// The task ended because of what no requeue can change.
+    pub(super) is_void: bool,
+}
+
+/// Why a task no longer waits, although a requeue lets it wait again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A requeue of others may help.
+    Ended,
+    /// No requeue of others helps.
+    Void,
 }
 
 /// The tasks that wait for one, in order.
@@ -50,10 +64,9 @@ pub(crate) struct Outbox {
 
 impl Unmet {
     pub(crate) fn shown(&self) -> String {
-        let flags: String = [(self.has_lane, 'l'), (self.gives_up_at.is_some(), 'g')]
-            .into_iter()
-            .filter_map(|(is_set, flag)| is_set.then_some(flag))
-            .collect();
+        let flags = [(self.has_lane, 'l'), (self.gives_up_at.is_some(), 'g'), (self.is_void, 'v')];
+        let flags: String =
+            flags.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).collect();
         let due = self.due.map(|due| due.to_string()).unwrap_or_default();
         if due.is_empty() && flags.is_empty() {
             return self.marks.clone();
@@ -94,6 +107,7 @@ impl Queue {
         match one {
             Prerequisite::Task(id) => match self.state(id) {
                 TaskState::Dead => "dead",
+                TaskState::Cancelled if self.is_void(id) => VOID,
                 TaskState::Cancelled => "cancelled",
                 TaskState::Success => "met",
                 TaskState::Forgotten if self.deleted.contains_key(id) => "forgotten",
@@ -132,7 +146,7 @@ impl Queue {
         let wait = after.give_up_after;
         let gives_up_at = wait.map(|wait| now + u64::try_from(wait.as_millis()).expect("short"));
         let task = self.task(id);
-        task.unmet = Some(Unmet { marks, due, has_lane, gives_up_at });
+        task.unmet = Some(Unmet { marks, due, has_lane, gives_up_at, is_void: false });
         task.place = Place::Waits;
         self.has_after = true;
         true
@@ -214,13 +228,13 @@ impl Queue {
         }
     }
 
-    /// A task no longer waits, because it ends.
-    pub(super) fn leave_unmet(&mut self, id: &TaskId, is_kept: bool) {
+    /// A task no longer waits, because it ends. If a requeue lets it wait again, it keeps for what.
+    pub(super) fn leave_unmet(&mut self, id: &TaskId, kept: Option<Kept>) {
         let task = self.task(id);
         let Some(unmet) = task.unmet.take() else { return };
         let after = task.after.clone().expect("it waits for some");
-        if is_kept {
-            task.unmet_ended = Some(unmet.clone());
+        if let Some(kept) = kept {
+            task.unmet_ended = Some(Unmet { is_void: kept == Kept::Void, ..unmet.clone() });
         }
         for mark in unmet.marks.bytes() {
             let at = MARKS.iter().position(|known| *known == mark).expect("a mark");
@@ -255,10 +269,18 @@ impl Queue {
         std::iter::once(id.stored()).chain(mark).collect()
     }
 
+    fn is_void(&self, id: &TaskId) -> bool {
+        self.tasks[id].unmet_ended.as_ref().is_some_and(|kept| kept.is_void)
+    }
+
     /// A task has ended without success. The tasks that wait for it learn of it later.
     pub(super) fn tell_end(&mut self, id: &TaskId, state: TaskState) {
-        for name in self.names_of(id) {
-            if self.ties.contains_key(&name) {
+        let state = state.to_string();
+        // Another task may come under its biz id.
+        let of_id = if state == "cancelled" && self.is_void(id) { VOID } else { &state };
+        for (place, name) in self.names_of(id).iter().enumerate() {
+            if self.ties.contains_key(name) {
+                let state = if place == 0 { of_id } else { &state };
                 self.outbox.posting.push(format!("end {state} 0 {name}"));
             }
         }

@@ -8,7 +8,7 @@ use optimus_core::{
     broker::{Cancelled, Deleted, Keep, Refusal},
 };
 
-use super::{Ledger, Place, Queue, refused};
+use super::{Ledger, Place, Queue, after::Kept, refused};
 use crate::{answer::Answer, call::LEDGER_IDLE_MS};
 
 /// How many fences one ms has.
@@ -25,7 +25,7 @@ impl Queue {
     pub(super) fn cancel_all(&mut self, now: u64, ids: &[TaskId]) -> Answer {
         for id in ids {
             if self.tasks.get(id).is_some_and(|task| task.place == Place::Waits) {
-                self.leave_unmet(id, true);
+                self.leave_unmet(id, Some(Kept::Ended));
             }
         }
         let mut done: BTreeMap<&TaskId, Cancelled> = BTreeMap::new();
@@ -136,7 +136,7 @@ impl Queue {
     /// Removes a task that did not succeed, and frees its biz id.
     fn drop_task(&mut self, id: &TaskId) {
         self.tell_end(id, TaskState::Forgotten);
-        self.leave_unmet(id, false);
+        self.leave_unmet(id, None);
         self.release_biz(id);
         self.leave_lane(id);
         self.tasks.remove(id);

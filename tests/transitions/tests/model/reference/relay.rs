@@ -9,7 +9,7 @@ use optimus_core::{
 
 use super::{
     Place, Queue, Tie,
-    after::{MARKS, name_of, parts},
+    after::{Kept, MARKS, VOID, name_of, parts},
 };
 use crate::{answer::Answer, observed::Observed};
 
@@ -113,14 +113,17 @@ impl Queue {
             }
             let Some(task) = self.tasks.get(&id) else { continue };
             let waits = task.unmet.as_ref().is_some_and(|unmet| unmet.marks.contains(mark));
+            // A task that is no longer stored does not come back. Another one may have its biz id.
+            let is_void = state == VOID || state == "forgotten" && !name.contains(':');
             match task.after.as_ref().map(|after| after.on_failure) {
                 Some(Run) if waits => {
                     self.strike(&id, mark);
                     self.untie(name, waiter);
                 }
-                Some(Cancel) if waits => {
-                    self.leave_unmet(&id, true);
-                    ends.push((id, name.to_owned(), state.to_owned()));
+                Some(policy) if waits && (policy == Cancel || is_void) => {
+                    let why = if state == VOID { "cancelled" } else { state };
+                    self.leave_unmet(&id, Some(if is_void { Kept::Void } else { Kept::Ended }));
+                    ends.push((id, name.to_owned(), why.to_owned()));
                 }
                 _ => {}
             }
@@ -186,7 +189,7 @@ impl Queue {
             let mark = task.unmet.as_ref().expect("it waits").marks.as_bytes()[0];
             let at = MARKS.iter().position(|known| *known == mark).expect("a mark");
             let name = name_of(&task.after.as_ref().expect("it has some").prerequisites[at]);
-            self.leave_unmet(id, true);
+            self.leave_unmet(id, Some(Kept::Ended));
             ends.push((id, name));
         }
         for (id, name) in ends {
