@@ -1,6 +1,6 @@
 //! Collects submits into calls: [`CallerBatch`] → [`Request`], through [`Waiting`].
 
-use std::{borrow::Cow, collections::VecDeque, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, mem, time::Duration};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
@@ -64,6 +64,28 @@ pub(super) struct Request {
     /// The earliest and the latest deadline of its batches.
     deadlines: (Instant, Instant),
     room: Vec<OwnedSemaphorePermit>,
+    /// Whether Redis may have it.
+    is_sent: bool,
+}
+
+impl Drop for Request {
+    /// Without an answer, the runtime of the client has ended while the call was in progress.
+    fn drop(&mut self) {
+        if !self.is_sent {
+            return;
+        }
+        let mut ids = self.submissions.iter().map(|task| task.id.clone());
+        for (count, answer) in self.answers.drain(..) {
+            let ids = ids.by_ref().take(count).collect();
+            let problem = Error::unknown_outcome(ids, "the runtime of the client has ended".into());
+            drop(answer.send(refused(count, &problem)));
+        }
+    }
+}
+
+/// Returns the same error for all tasks.
+pub(super) fn refused(count: usize, problem: &Error) -> Answers {
+    (0..count).map(|_| Err(problem.clone())).collect()
 }
 
 impl Request {
@@ -72,7 +94,8 @@ impl Request {
         let (count, bytes) = (submissions.len(), bytes_of(&submissions));
         let (full, has_lane) = (count >= CALL_TASKS_MAX, has_lane(&submissions));
         let (answers, room) = (vec![(count, answer)], vec![room]);
-        Self { submissions, bytes, answers, full, has_lane, deadlines: (deadline, deadline), room }
+        let deadlines = (deadline, deadline);
+        Self { submissions, bytes, answers, full, has_lane, deadlines, room, is_sent: false }
     }
 
     /// Adds a batch, or returns it if the request is full.
@@ -108,10 +131,17 @@ impl Request {
         &self.submissions
     }
 
+    /// Notes that it is sent now.
+    pub(super) fn note_sent(&mut self) {
+        self.is_sent = true;
+    }
+
     /// Sends each waiter its answers, for the call of this number.
-    pub(super) fn answer(self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
-        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(self.submissions));
-        for (count, answer) in self.answers {
+    pub(super) fn answer(mut self, call: u64, receipts: Result<Vec<Receipt>, Error>) {
+        let (submissions, answers) =
+            (mem::take(&mut self.submissions), mem::take(&mut self.answers));
+        let mut receipts = receipts.map(|receipts| receipts.into_iter().zip(submissions));
+        for (count, answer) in answers {
             let theirs = match &mut receipts {
                 Ok(receipts) => {
                     let answers = receipts.by_ref().take(count);
@@ -128,7 +158,7 @@ impl Request {
                         })
                         .collect()
                 }
-                Err(problem) => (0..count).map(|_| Err(problem.clone())).collect(),
+                Err(problem) => refused(count, problem),
             };
             // The receiver may be gone, because the caller's future was dropped. The tasks stay
             // submitted.
@@ -188,7 +218,7 @@ impl Waiting {
     pub(super) fn refuse_late(&mut self, problem: &Error) {
         let now = Instant::now();
         let (late, waiting): (VecDeque<Request>, _) =
-            std::mem::take(&mut self.0).into_iter().partition(|request| request.deadline() <= now);
+            mem::take(&mut self.0).into_iter().partition(|request| request.deadline() <= now);
         self.0 = waiting;
         for request in late {
             request.answer(0, Err(problem.clone()));

@@ -14,7 +14,7 @@ use super::{
     delivery::Delivery,
     ledger::{Ledger, Over, Place},
     prerequisite_asks::{Asks, relay},
-    submit_batches::{Answers, CallerBatch, Request, Waiting},
+    submit_batches::{Answers, CallerBatch, Request, Waiting, refused},
 };
 use crate::{
     Error,
@@ -119,11 +119,6 @@ impl Submitter {
         };
         Expected { count, state }
     }
-}
-
-/// Returns the same error for all tasks.
-fn refused(count: usize, problem: &Error) -> Answers {
-    (0..count).map(|_| Err(problem.clone())).collect()
 }
 
 fn out_of_time() -> Error {
@@ -295,7 +290,8 @@ struct Delivered {
 }
 
 async fn deliver(delivery: Delivery, client: Arc<str>, numbered: Numbered) -> Delivered {
-    let Numbered { request, place: Place { number, since }, keep, announce, breaks } = numbered;
+    let Numbered { mut request, place: Place { number, since }, keep, announce, breaks } = numbered;
+    request.note_sent();
     let (queue, deadline) = (request.queue().clone(), request.deadline());
     let tasks = request.submissions();
     let batch = Batch { queue: &queue, client: &client, number, since, keep, tasks };

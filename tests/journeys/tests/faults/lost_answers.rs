@@ -1,10 +1,15 @@
-//! Operators and inspectors whose connection breaks during a call, or while they are idle.
+//! Clients whose connection or runtime ends during a call, or while they are idle.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use crate::common::{Bench, Double};
-use optimus_core::{CancelAnswer, DeleteAnswer, Error, QueueName, Task, TaskId, TaskState};
+use optimus_core::{CancelAnswer, Client, DeleteAnswer, Error, QueueName, Task, TaskId, TaskState};
 use optimus_testkit::{FaultProxy, RedisServer, Way, eventually};
+use tokio::{runtime::Builder, sync::oneshot};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -123,4 +128,36 @@ async fn a_call_after_an_idle_time_meets_a_closed_connection_and_is_answered() {
     assert_eq!(inspector.get(handle.id()).await.unwrap().unwrap().state, TaskState::Ready);
     close().await;
     assert!(inspector.server().await.unwrap().version.is_some());
+}
+
+/// A client lives on the runtime on which it was made. Other runtimes may use it.
+#[tokio::test]
+async fn a_submit_whose_client_ends_before_the_answer_may_be_stored() {
+    let near = Bench::on_redis().await;
+    let proxy = FaultProxy::start(&near.url()).await;
+    let builder = Client::builder(&proxy.url()).namespace(near.namespace());
+    let (sender, connected) = oneshot::channel();
+    let (end, is_over) = mpsc::channel::<()>();
+    let owner = thread::spawn(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let connect = async {
+            let client = builder.connect().await.unwrap();
+            client.submit(Double { number: 0 }.call()).await.unwrap();
+            drop(sender.send(client));
+        };
+        runtime.block_on(connect);
+        is_over.recv().unwrap();
+        runtime.shutdown_background();
+    });
+    let client = connected.await.unwrap();
+    proxy.black_hole(Way::Down);
+    let submit = tokio::spawn(async move { client.submit(Double { number: 1 }.call()).await });
+    let count = async || near.client.inspector().counts("default").await.unwrap().ready;
+    eventually("the task is stored", SOON, async || count().await == 2).await;
+    end.send(()).unwrap();
+    let problem = submit.await.unwrap().unwrap_err();
+    assert!(problem.is_unknown_outcome(), "{problem}");
+    let stored = near.client.inspector().get(&problem.task_ids()[0]).await.unwrap();
+    assert!(stored.is_some(), "the error names the task");
+    owner.join().unwrap();
 }
