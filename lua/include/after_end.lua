@@ -1,8 +1,9 @@
 -- after_end: tasks that end without success, or while they wait for their prerequisites.
 
 -- The group of a task, and those who wait for it, under its id or its key, learn of its end by an
--- effect, because they can be many, and each that is cancelled ends, too.
-local function tell_end(flow, id, state)
+-- effect, because they can be many, and each that is cancelled ends, too. If the task has lost its
+-- key before, those who wait under the key wait for another one.
+local function tell_end(flow, id, state, has_lost_key)
   if flow.has_ties == nil then
     flow.has_ties = redis.call('HLEN', flow.ties_key) > 0
   end
@@ -20,7 +21,7 @@ local function tell_end(flow, id, state)
   if not flow.has_ties then
     return
   end
-  if type(header.z) == 'string' and type(header.t) == 'string' then
+  if not has_lost_key and type(header.z) == 'string' and type(header.t) == 'string' then
     refs[2] = header.t .. ':' .. header.z
   end
   load(flow.ties, flow.ties_key, refs)
@@ -66,8 +67,8 @@ local function flow_of_ends(meta, needs)
   end
   local flow = flow_of(meta)
   flow.kept, flow.has_groups, flow.is_void = {}, tonumber(needs) >= NEEDS_OF_GROUPS, {}
-  function flow.tell_end(id, state)
-    tell_end(flow, id, state)
+  function flow.tell_end(id, state, has_lost_key)
+    tell_end(flow, id, state, has_lost_key)
   end
   function flow.write(now)
     write_ties(flow)

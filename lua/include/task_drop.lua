@@ -10,8 +10,9 @@ local function freed_by(meta, tasks, sides, ids, moves, flow, drops, leaves)
   for i, id in ipairs(ids) do
     local header = header_of(records[i])
     local biz = biz_key(meta, header)
+    local has_biz = biz and owns_mark(redis.call('GET', biz), id)
     if flow then
-      flow.tell_end(id, 'forgotten')
+      flow.tell_end(id, 'forgotten', not has_biz)
     end
     if flow and leave_unmet(flow, id, header, false) then
       moves.gone[id] = true
@@ -21,7 +22,7 @@ local function freed_by(meta, tasks, sides, ids, moves, flow, drops, leaves)
       drop_from_gates(drops, header, id)
       drop_from_gather(leaves, drops.gone, header, id)
     end
-    if biz and owns_mark(redis.call('GET', biz), id) then
+    if has_biz then
       freed[#freed + 1] = biz
     end
   end

@@ -103,6 +103,32 @@ async fn every_end_of_a_prerequisite_is_passed_on(bench: Bench) {
     assert_states(&bench, &by_key).await;
 }
 
+/// A cancel frees the biz id, so the tasks wait for the next one that has it.
+async fn the_removal_of_a_cancelled_task_is_not_an_end_of_the_next_one_with_its_biz_id(
+    bench: Bench,
+) {
+    let worker = bench.worker(0, "w").await;
+    let old = [bench.add(0, job().biz_id("a")).await, bench.add(0, job().biz_id("b")).await];
+    for id in &old {
+        bench.at(1).cancel(id).await.unwrap();
+    }
+    let mut waiting = Vec::new();
+    for key in ["a", "b"] {
+        waiting.push(three(&bench, &After::new([keyed(&bench, key)])).await);
+    }
+    bench.at(2).delete_all(&bench.queue, &[&old[0]]).await.unwrap();
+    bench.at(2).purge(&bench.queue, keep(0, ms(1_000_000)), ms(1_000_000)).await.unwrap();
+    assert_eq!(bench.state(&old[1]).await, TaskState::Forgotten);
+    bench.relay_all(3).await;
+    for id in waiting.iter().flatten() {
+        assert_eq!(bench.state(id).await, TaskState::Blocked);
+    }
+    // The next one has it.
+    bench.add(4, job().biz_id("a")).await;
+    dead(&bench, &worker, 1).await;
+    assert_states(&bench, &waiting[0]).await;
+}
+
 /// An end is passed on later. By that time, another task may have the biz id, or the task may run
 /// again.
 async fn an_end_of_a_prerequisite_that_runs_again_is_not_passed_on(bench: Bench) {
@@ -273,6 +299,7 @@ impl Bench {
 on_both![
     a_dead_prerequisite_is_answered_by_policy,
     every_end_of_a_prerequisite_is_passed_on,
+    the_removal_of_a_cancelled_task_is_not_an_end_of_the_next_one_with_its_biz_id,
     an_end_of_a_prerequisite_that_runs_again_is_not_passed_on,
     a_purged_prerequisite_does_not_come_back,
     tasks_that_wait_for_a_cancelled_one_learn_of_it_one_after_the_other,

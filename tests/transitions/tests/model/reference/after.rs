@@ -275,12 +275,13 @@ impl Queue {
 
     /// A task has ended without success. The tasks that wait for it learn of it later.
     pub(super) fn tell_end(&mut self, id: &TaskId, state: TaskState) {
-        let state = state.to_string();
-        // Another task may come under its biz id.
-        let of_id = if state == "cancelled" && self.is_void(id) { VOID } else { &state };
+        let is_void = state == TaskState::Cancelled && self.is_void(id);
         for (place, name) in self.names_of(id).iter().enumerate() {
-            if self.ties.contains_key(name) {
-                let state = if place == 0 { of_id } else { &state };
+            // Who waits for a biz id that the task has lost before waits for another task.
+            let has_lost = state == TaskState::Forgotten && !self.owns_mark(name, id);
+            if self.ties.contains_key(name) && (place == 0 || !has_lost) {
+                // Another task may come under its biz id.
+                let state = if place == 0 && is_void { VOID } else { state.as_str() };
                 self.outbox.posting.push(format!("end {state} 0 {name}"));
             }
         }

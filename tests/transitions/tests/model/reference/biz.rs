@@ -48,10 +48,14 @@ impl Queue {
     /// Frees a task's biz id, if the task holds it.
     pub(super) fn release_biz(&mut self, id: &TaskId) {
         if let Some(name) = self.tasks[id].mark()
-            && self.marks.get(&name).is_some_and(|mark| mark.owner == *id)
+            && self.owns_mark(&name, id)
         {
             self.marks.remove(&name);
         }
+    }
+
+    pub(super) fn owns_mark(&self, name: &str, id: &TaskId) -> bool {
+        self.marks.get(name).is_some_and(|mark| mark.owner == *id)
     }
 
     /// After its owner's success a biz id stays taken until its window is over.
