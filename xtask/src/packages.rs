@@ -29,7 +29,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Checks each package alone, with the files that it publishes and the features that it asks for.
 /// So a file or a feature that is missing there is found.
 ///
-/// `cargo package` would build each of them, and begin anew each time. A check finds the same, and
+/// `cargo package` would build each of them, and begin again each time. A check finds the same, and
 /// what it has read of the dependencies serves the next run.
 ///
 /// # Errors
