@@ -2,6 +2,8 @@
 
 -- A search looks at most at this many tasks. A longer cycle is not found.
 local WALK_MAX = 64
+-- All searches of a call look at about this many references, so that Redis is not held up.
+local REFS_MAX = 8192
 
 -- The task that a reference names: its id, or the holder of a biz id; nil if there is none.
 local function holder_of(found, ref)
@@ -40,6 +42,7 @@ end
 local function cycle_of(found, id, own_ref, unmet)
   local walk, from = {}, { [id] = '' }
   local function visit(refs, via)
+    found.walked = (found.walked or 0) + #refs
     for _, ref in ipairs(refs) do
       local next_id = ref == own_ref and id or holder_of(found, ref)
       if next_id == id then
@@ -54,7 +57,7 @@ local function cycle_of(found, id, own_ref, unmet)
   local at, via = 0, id
   while via and not visit(awaited_by(found, via), via) do
     at = at + 1
-    via = walk[at]
+    via = found.walked < REFS_MAX and walk[at] or nil
   end
   found.waiting_here[id] = nil
   if not via then

@@ -136,6 +136,22 @@ async fn a_very_long_cycle_is_not_searched(bench: Bench) {
     assert_eq!(receipts, [Receipt::Created], "65 tasks are more than a call walks");
 }
 
+/// Otherwise a call of 1,000 tasks with 31 prerequisites each would hold Redis up for a second.
+async fn a_call_searches_for_cycles_only_so_long(bench: Bench) {
+    let name = |at: usize| format!("d{at}");
+    let dense = |at: usize| {
+        let former: Vec<String> = (at.saturating_sub(31)..at).map(name).collect();
+        link(&bench, &name(at), &former.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let pair = || [link(&bench, "x", &["y"]), link(&bench, "y", &["x"])];
+    let (ids, receipts) = add(&bench, (1..31).map(dense).chain(pair()).collect()).await;
+    let cycle = Receipt::WaitsForItself(vec![ids[30].clone()]);
+    assert_eq!(receipts.last(), Some(&cycle), "the search goes so far");
+    bench.at(1).delete_all(&bench.queue, &[&ids[30]]).await.unwrap();
+    let (_, receipts) = add(&bench, (100..500).map(dense).chain(pair()).collect()).await;
+    assert_eq!(receipts.last(), Some(&Receipt::Created), "and no farther");
+}
+
 on_both![
     the_later_of_two_tasks_that_wait_for_each_other_is_refused,
     a_longer_cycle_is_named_in_its_order,
@@ -146,4 +162,5 @@ on_both![
     a_task_with_a_given_id_may_not_wait_for_one_that_waits_for_that_id,
     a_requeue_that_closes_a_cycle_is_refused,
     a_very_long_cycle_is_not_searched,
+    a_call_searches_for_cycles_only_so_long,
 ];
