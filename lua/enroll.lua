@@ -14,17 +14,21 @@
 --        else '' · 6 how long it is kept, in ms: after its end, or if it lacks a member since the
 --        last addition; '' keeps that time · 7 what a member that fails does to it, as `gp` of a
 --        header says it; only for a new group · 8 the digest of the calls, or '' · 9 the name of
---        the submit, or '' · the queues of these members
+--        the submit, or '' · 10 `1` if an earlier addition has made the group, else '' · the queues
+--        of these members
 -- REPLY  OK, `open`, the first position, how many members it has, `1` if this call has added them,
 --        or one of the same submit that has made the group; `1` if effects wait for a relay, the ms
 --        when the group was made; or OK, `ended`, its state, and four words without a meaning; or
---        OK, `other`, if the addition was made of other calls, and five such words
+--        OK, `other`, if the addition was made of other calls, or `gone`, if the group was to be
+--        there and is not, and five such words
 -- REFUSE NEWER with the required number
 
 local meta, groups, group = KEYS[1], KEYS[2], KEYS[3]
 local now, gid, name, count = now_ms(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local seals, keep = ARGV[5] == '1', tonumber(ARGV[6])
-local policy, digest, submit = ARGV[7], ARGV[8], ARGV[9]
+local policy, digest, submit, is_later = ARGV[7], ARGV[8], ARGV[9], ARGV[10] == '1'
+-- A group that gets more members is kept at least so long after an addition.
+local OPEN_MS = 3600000
 
 -- Checks.
 local needs = redis.call('HGET', meta, 'needs')
@@ -47,6 +51,9 @@ if earlier then
   if count == 0 or is_again or is_own then
     return again
   end
+elseif not found and is_later then
+  -- A new one would have the positions of its earlier members again.
+  return { 'OK', 'gone', '', '', '', '', '' }
 elseif found and found.state then
   return { 'OK', 'ended', found.state, '', '', '', '' }
 end
@@ -55,7 +62,7 @@ if found then
   local stored = redis.call('HMGET', group, 'queues', 'born')
   queues, born = stored[1] or '', stored[2] or '0'
 end
-for i = 10, #ARGV do
+for i = 11, #ARGV do
   if not string.find(' ' .. queues .. ' ', ' ' .. ARGV[i] .. ' ', 1, true) then
     queues = queues == '' and ARGV[i] or queues .. ' ' .. ARGV[i]
   end
@@ -85,7 +92,7 @@ end
 if not found and policy ~= '' then
   redis.call('HSET', group, 'policy', policy)
 end
-redis.call('ZADD', groups, whole(now + keep), gid)
+redis.call('ZADD', groups, whole(now + (is_sealed and keep or math.max(keep, OPEN_MS))), gid)
 if ends then
   redis.call('HSET', group, 'state', 'success')
 end

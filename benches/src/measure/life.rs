@@ -135,6 +135,7 @@ async fn enroll(broker: &Broker, group: &TaskId, tasks: usize) -> anyhow::Result
         on_failure: PrerequisiteFailure::default(),
         digest: "",
         submit: "",
+        is_later: false,
     };
     broker.enroll(group, members).await?;
     let callback =

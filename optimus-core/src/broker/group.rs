@@ -44,6 +44,8 @@ pub struct Enroll<'a> {
     /// The name of the submit, by which it knows a group that it has made although the answer was
     /// lost; may be empty.
     pub submit: &'a str,
+    /// Whether an earlier addition has made the group. Then this one makes none.
+    pub is_later: bool,
 }
 
 /// The answer to an addition.
@@ -67,6 +69,8 @@ pub enum Enrolled {
     Ended(TaskState),
     /// Nothing was added: other calls were added under the same name.
     Other,
+    /// Nothing was added: an earlier addition has made the group, and nothing is known of it.
+    Gone,
 }
 
 impl Broker {
@@ -77,7 +81,7 @@ impl Broker {
         group: &TaskId,
         members: Enroll<'_>,
     ) -> Result<Enrolled, BrokerError> {
-        let Enroll { operation, count, queues, seal, keep, on_failure, digest, submit } = members;
+        let Enroll { operation, count, queues, seal, keep, on_failure, digest, .. } = members;
         let stored = group.stored();
         let mut call = ScriptCall::new(&scripts::ENROLL, &self.keys(group.queue()), &stored)
             .arg(&self.now)
@@ -88,7 +92,8 @@ impl Broker {
             .arg(keep.map_or_else(String::new, |keep| millis(keep).max(1).to_string()))
             .arg(stored_policy(on_failure))
             .arg(digest)
-            .arg(submit);
+            .arg(members.submit)
+            .arg(if members.is_later { "1" } else { "" });
         for queue in queues {
             call.push(queue);
         }
@@ -100,6 +105,9 @@ impl Broker {
         }
         if words[0] == "other" {
             return Ok(Enrolled::Other);
+        }
+        if words[0] == "gone" {
+            return Ok(Enrolled::Gone);
         }
         let first = words[1].parse().map_err(|_| wrong())?;
         let total = words[2].parse().map_err(|_| wrong())?;

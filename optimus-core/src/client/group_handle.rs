@@ -183,7 +183,6 @@ impl<T> GroupHandle<T> {
     where
         C: IntoFlow<'a, Output = T, Input = NoInput>,
     {
-        // An addition to a group that does not exist would create it.
         let inherited = self.progress().await?.on_member_failure;
         let on_failure = self.on_failure.unwrap_or(inherited);
         let rules = Rules {
@@ -214,6 +213,7 @@ impl<T> GroupHandle<T> {
                 on_failure,
                 digest: &digest,
                 submit: "",
+                is_later: true,
             };
             let mut store = Store::of(&self.client);
             store.later.add(&self.id);

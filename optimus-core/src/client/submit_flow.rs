@@ -41,6 +41,9 @@ impl Client {
     /// held by another task; then nothing of the flow is stored. After an
     /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one was
     /// not sent, the others are removed once Redis answers again, within two minutes.
+    /// [`Error::is_forgotten`] if a group is gone before all its members are stored: Redis has lost
+    /// data, or the iterator takes longer for a thousand of them than the group is kept without
+    /// all, which is its `result_ttl`, an hour at least.
     // Boxed, because the compiler can't always see that a future that names the flow is `Send`.
     pub fn submit_flow<'f, 'a: 'f, F>(
         &'f self,

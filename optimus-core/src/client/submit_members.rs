@@ -68,6 +68,7 @@ impl Store<'_> {
                 on_failure,
                 digest: &digest,
                 submit: "",
+                is_later: number > 0,
             };
             if !self.batch(batch, enroll, &rules).await? || is_last {
                 break;
@@ -113,6 +114,7 @@ impl Store<'_> {
             Enrolled::Added { first, is_new, born, .. } => (first, is_new, born),
             Enrolled::Ended(_) => return Ok(false),
             Enrolled::Other => return Err(other_calls(rules.group)),
+            Enrolled::Gone => return Err(Error::forgotten(rules.group.clone())),
         };
         // The submit leaves out those that end after this look.
         let mut pending = vec![true; batch.len()];

@@ -20,6 +20,7 @@ mod groups;
 mod groups_again;
 mod groups_failures;
 mod groups_faults;
+mod groups_large;
 mod groups_nested;
 mod lanes;
 mod limits;

@@ -160,10 +160,10 @@ async fn enroll_under(
     on_failure: PrerequisiteFailure,
 ) {
     let queues = actor.world.queues.names().to_vec();
-    let (keep, digest, submit) = (Some(ms(KEEP_MS)), "", "");
-    let seal = seal == Seal::Now;
+    let (keep, digest, submit, is_later) = (Some(ms(KEEP_MS)), "", "", false);
+    let (queues, seal) = (&queues[..], seal == Seal::Now);
     let members =
-        Enroll { operation, count, queues: &queues, seal, keep, on_failure, digest, submit };
+        Enroll { operation, count, queues, seal, keep, on_failure, digest, submit, is_later };
     drop(actor.user.client.broker().enroll(group, members).await);
 }
 

@@ -62,8 +62,9 @@ impl Bench {
     ) -> Enrolled {
         let queues = std::slice::from_ref(&self.queue);
         let keep = Some(ms(KEEP_MS));
-        let (on_failure, digest, submit) = (Wait, "", "");
-        let members = Enroll { operation, count, queues, seal, keep, on_failure, digest, submit };
+        let (on_failure, digest, submit, is_later) = (Wait, "", "", false);
+        let members =
+            Enroll { operation, count, queues, seal, keep, on_failure, digest, submit, is_later };
         self.at(at).enroll(group, members).await.expect("it is not refused")
     }
 

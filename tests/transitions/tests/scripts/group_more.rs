@@ -43,6 +43,7 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
         on_failure: Run,
         digest,
         submit: "",
+        is_later: false,
     };
     let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false, born: START };
     assert_eq!(bench.at(0).enroll(&group, of("2.a", 2)).await.unwrap(), added(true));
@@ -51,6 +52,35 @@ async fn other_calls_under_the_name_of_an_addition_are_refused(bench: Bench) {
     assert_eq!(bench.at(2).enroll(&group, of("3.b", 3)).await.unwrap(), Enrolled::Other);
     bench.assert_unchanged(&before).await;
     assert_eq!(bench.now().group(&group).await.unwrap().unwrap().on_member_failure, Run);
+}
+
+async fn a_group_that_gets_more_members_is_kept_for_an_hour_after_an_addition(bench: Bench) {
+    const HOUR_MS: u64 = 3_600_000;
+    let group = new_group(&bench);
+    let of = |operation, seal, is_later| Enroll {
+        operation,
+        count: 2,
+        queues: std::slice::from_ref(&bench.queue),
+        seal,
+        keep: Some(ms(1)),
+        on_failure: Wait,
+        digest: "",
+        submit: "",
+        is_later,
+    };
+    let more = async |at: u64, operation, seal| {
+        bench.at(at).enroll(&group, of(operation, seal, true)).await.unwrap()
+    };
+    let added =
+        |first, total| Enrolled::Added { first, total, is_new: true, posted: false, born: START };
+    assert_eq!(bench.at(0).enroll(&group, of("0", false, false)).await.unwrap(), added(0, 2));
+    bench.purge_groups(HOUR_MS - 1, DEAD_AGE_MS).await;
+    assert_eq!(more(HOUR_MS - 1, "1", false).await, added(2, 4));
+    bench.purge_groups(2 * HOUR_MS - 1, DEAD_AGE_MS).await;
+    // Without the group, the next members would have the positions of the first ones.
+    let before = bench.dump().await;
+    assert_eq!(more(2 * HOUR_MS, "2", true).await, Enrolled::Gone);
+    bench.assert_unchanged(&before).await;
 }
 
 async fn a_submit_whose_answer_was_lost_knows_that_it_has_made_the_group(bench: Bench) {
@@ -66,6 +96,7 @@ async fn a_submit_whose_answer_was_lost_knows_that_it_has_made_the_group(bench: 
         on_failure,
         digest: "",
         submit,
+        is_later: false,
     };
     let added = |is_new| Enrolled::Added { first: 0, total: 2, is_new, posted: false, born: START };
     assert_eq!(bench.at(0).enroll(&group, of("a")).await.unwrap(), added(true));
@@ -330,6 +361,7 @@ async fn a_question_after_the_last_member_is_answered(bench: Bench) {
 on_both![
     a_running_group_takes_more_members_until_it_ends,
     other_calls_under_the_name_of_an_addition_are_refused,
+    a_group_that_gets_more_members_is_kept_for_an_hour_after_an_addition,
     a_submit_whose_answer_was_lost_knows_that_it_has_made_the_group,
     a_group_that_is_removed_is_forgotten_and_tasks_that_wait_for_it_are_cancelled,
     a_group_that_is_not_sealed_waits_for_more,

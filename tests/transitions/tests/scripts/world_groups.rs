@@ -58,8 +58,9 @@ async fn enroll(
 ) -> Result<(), BrokerError> {
     let queues = std::slice::from_ref(&bench.queue);
     let keep = Some(ms(600_000));
-    let (on_failure, digest, submit) = (Cancel, "d", "s");
-    let members = Enroll { operation, count, queues, seal, keep, on_failure, digest, submit };
+    let (on_failure, digest, submit, is_later) = (Cancel, "d", "s", false);
+    let members =
+        Enroll { operation, count, queues, seal, keep, on_failure, digest, submit, is_later };
     bench.at(at).enroll(group, members).await.map(drop)
 }
 

@@ -148,6 +148,7 @@ impl FlowRun<'_> {
             on_failure: known.policy,
             digest: "",
             submit: "",
+            is_later: false,
         };
         let answer = self.benches[known.queue].at(self.now).enroll(&known.id, members).await;
         answer.map_err(|problem| format!("an addition fails: {problem:?}"))
