@@ -11,7 +11,7 @@ use optimus_core::{
 
 use crate::{
     Worker,
-    config::{Config, Order},
+    config::{Config, FOREVER, Order},
     environment::Environment,
     shard_registry::Shardeds,
     source_registry::SourceList,
@@ -207,7 +207,7 @@ impl WorkerBuilder {
 
     /// Sets how long a shutdown lets running tasks finish before it cancels them. Default: 25 s.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
-        self.config.shutdown_grace = grace;
+        self.config.shutdown_grace = grace.min(FOREVER);
         self
     }
 

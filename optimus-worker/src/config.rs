@@ -20,6 +20,9 @@ const LEASE_MIN: Duration = Duration::from_millis(500);
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// In effect no limit, but short enough to add to an instant.
+pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 /// How a worker divides its slots between its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Order {

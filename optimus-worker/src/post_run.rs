@@ -116,6 +116,13 @@ impl PostRun {
     }
 }
 
+impl Drop for PostRun {
+    /// No round goes on without its control, which would end it with the lease.
+    fn drop(&mut self) {
+        self.advance(Phase::Abandon);
+    }
+}
+
 impl State {
     fn set(&self, next: impl Fn(Phase) -> Phase) {
         let mut is_stopping = false;

@@ -16,10 +16,10 @@ use optimus_core::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::{post_function::PostFunction, role::Role, roster_member::Member, shared::Shared};
+use crate::{
+    config::FOREVER, post_function::PostFunction, role::Role, roster_member::Member, shared::Shared,
+};
 
-/// The rest of a worker without rosters.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 /// How long work that was dropped at the end may take to end.
 const END_WITHIN: Duration = Duration::from_millis(500);
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
@@ -197,6 +197,15 @@ impl Posts {
     }
 }
 
+impl Drop for Posts {
+    /// If the role has panicked, nobody else drops its work, and the end of the worker must not
+    /// wait for it.
+    fn drop(&mut self) {
+        self.members.clear();
+        self.count();
+    }
+}
+
 impl Role for Posts {
     async fn tick(&mut self) -> Duration {
         if self.members.is_empty() {
@@ -213,5 +222,62 @@ impl Role for Posts {
         let next = self.members.iter().map(Member::next_check).min();
         let rest = next.map_or(FOREVER, |at| at.saturating_duration_since(Instant::now()));
         rest.max(Duration::from_millis(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, sync::LazyLock};
+
+    use optimus_core::{Sharded, ShardedOptions, Walk};
+    use optimus_testkit::Signal;
+
+    use super::*;
+    use crate::{Worker, role::supervise, test_worker::Nothing};
+
+    static BEGAN: LazyLock<Signal> = LazyLock::new(Signal::new);
+    static ENDED: LazyLock<Signal> = LazyLock::new(Signal::new);
+
+    struct Ends;
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            ENDED.hit();
+        }
+    }
+
+    /// Its rounds never end.
+    fn endless() -> Sharded {
+        let options =
+            ShardedOptions { shards: 1, idle: Duration::from_secs(1), walk: Walk::Forever };
+        Sharded::new(("endless", "endless"), options, Vec::new, |_| {
+            Ok(Box::pin(async move {
+                let _ends = Ends;
+                BEGAN.hit();
+                pending().await
+            }))
+        })
+    }
+
+    #[tokio::test]
+    async fn a_round_ends_with_the_role_that_controls_it_and_the_worker_does_not_wait() {
+        let worker = Worker::builder("memory://posts-that-panic").quiet().only_named_tasks();
+        let worker = worker.task_type::<Nothing>().sharded(endless).build().unwrap();
+        let shared = worker.idle_worker().await;
+        let role = async {
+            let mut posts = Posts::new(shared.clone());
+            while BEGAN.hits() == 0 {
+                // The next turn hears of the shard.
+                let rest = posts.tick().await;
+                drop(timeout(rest, BEGAN.wait_for(1)).await);
+            }
+            assert_eq!(shared.posts.count(), 1);
+            panic!("boom");
+        };
+        supervise("posts", &shared.shutdown, role).await;
+        let why = shared.shutdown.failure().unwrap();
+        assert!(why.ends_with(": boom"), "{why}");
+        assert_eq!(shared.posts.count(), 0);
+        ENDED.wait_for(1).await;
     }
 }

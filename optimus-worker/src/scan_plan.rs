@@ -112,7 +112,8 @@ impl Plan {
     /// Returns the place of the item to read now.
     pub(crate) fn next(&self, now: Duration) -> Option<usize> {
         let due = self.items.iter().enumerate().filter(|(_, item)| item.next_at <= now);
-        due.min_by_key(|(_, item)| item.next_at + self.handicap(item.kind)).map(|(at, _)| at)
+        due.min_by_key(|(_, item)| item.next_at.saturating_add(self.handicap(item.kind)))
+            .map(|(at, _)| at)
     }
 
     /// Returns how long nothing is due.
@@ -150,7 +151,8 @@ impl Plan {
                 item.empties = if item.after.take().is_some() { 0 } else { item.empties + 1 };
                 let doubled = 2_u32.saturating_pow(item.empties.saturating_sub(1));
                 let longest = idle.saturating_sub(idle / EARLIER).max(every);
-                let due = item.began_at + every.saturating_mul(doubled).min(longest);
+                let rest = every.saturating_mul(doubled).min(longest);
+                let due = item.began_at.saturating_add(rest);
                 if std::mem::take(&mut item.again) { now } else { now.max(due) }
             }
             PageEnd::Failed(wait) => {

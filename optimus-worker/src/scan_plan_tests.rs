@@ -223,3 +223,17 @@ fn archival_comes_last_and_goes_on_while_there_is_much() {
     plan.all_due(S);
     assert_eq!(plan.item(plan.next(S).unwrap()).kind, Kind::Tier(0));
 }
+
+#[test]
+fn a_tier_that_is_read_only_once_does_not_stop_the_others() {
+    const ONCE: &[Tier] = &[
+        Tier { least: 0, most: 0, every: Duration::MAX },
+        Tier { least: 1, most: 5, every: Duration::from_secs(30) },
+    ];
+    let options = SourceOptions { tiers: ONCE, ..OPTIONS };
+    let mut plan = Plan::new(&cells(1, 0, 1).0, options);
+    assert_eq!(read(&mut plan, S, PageEnd::Empty), (0, Kind::Tier(0)));
+    assert_eq!(read(&mut plan, S, PageEnd::Empty), (0, Kind::Tier(1)));
+    assert_eq!(plan.next(2 * S), None);
+    assert_eq!(read(&mut plan, 40 * S, PageEnd::Empty), (0, Kind::Tier(1)));
+}

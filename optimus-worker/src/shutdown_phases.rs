@@ -17,8 +17,6 @@ use tokio::time::timeout;
 
 use crate::{attempts::Stop, executor, shared::Shared};
 
-/// In effect no limit, but short enough to add to an instant.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// How long the claimer has to send its reports. A claimer with a thread receives the answers
 /// sooner.
@@ -71,5 +69,5 @@ async fn until(shared: &Shared, within: Duration, condition: impl Fn() -> bool) 
         }
     };
     // After that time, the next phase begins in any case.
-    drop(timeout(within.min(FOREVER), met).await);
+    drop(timeout(within, met).await);
 }

@@ -58,6 +58,25 @@ on_both! {
         assert!(seen.workers.is_empty() && seen.shards.iter().all(|shard| shard.holder.is_none()));
     }
 
+    async fn shards_move_and_workers_end_although_their_grace_has_no_limit(bench: Bench) {
+        let rounds = Rounds::default();
+        let start = |name| {
+            bench.start(serving(&bench, &rounds.of(name)).shutdown_grace(Duration::MAX))
+        };
+        let one = start("one");
+        rounds.cover(6).await;
+        let two = start("two");
+        are_shared(&bench, &[3, 3]).await;
+        rounds.cover(6).await;
+        let mut who: Vec<_> = rounds.all().iter().map(|seen| (seen.index, seen.worker)).collect();
+        who.sort_unstable();
+        who.dedup();
+        assert_eq!(who.len(), 6, "each shard has rounds of one worker: {who:?}");
+        two.stop().await;
+        are_shared(&bench, &[6]).await;
+        one.stop().await;
+    }
+
     async fn workers_share_the_shards_and_one_that_ends_gives_them_back_at_once(bench: Bench) {
         let rounds = Rounds::default();
         // The lease is long: only what is given back can be taken within it.
