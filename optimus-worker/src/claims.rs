@@ -116,7 +116,10 @@ impl Claims {
             for (lease, wait) in over {
                 executor::give_back_for(&shared, lease, wait);
             }
-            executor::give_back_quarantined(&shared, |_| is_quiet);
+            // Each task that is held has left a slot idle. So an operator has withheld it, and the
+            // task can't run here, but it may run on another worker.
+            let is_withheld = shared.slots.idle() == 0;
+            executor::give_back_quarantined(&shared, |_| is_quiet || is_withheld);
             return None;
         }
         let (held, home) = shared.quarantine.release(now);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{Bench, Double, Gate, Running, Wait};
 use optimus_core::{
-    BoxError, Context, Gate as LimitGate, Limit, QueueName, Rate, Task, TaskHandle, TaskOptions,
-    TaskState, WorkerId,
+    BoxError, Context, Gate as LimitGate, Limit, ProcessAnswer, QueueName, Rate, Task, TaskHandle,
+    TaskOptions, TaskState, WorkerId,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,25 @@ on_both! {
         gate.open.hit();
         quarantined.result_within(2 * DRAIN).await.unwrap();
         worker.stop().await;
+    }
+
+    async fn a_quarantined_task_runs_elsewhere_once_its_worker_has_no_slot_for_it(bench: Bench) {
+        for slots in [None, Some(1)] {
+            let gate = Gate::new();
+            let (worker, quarantined) = drained(&bench, &gate).await;
+            let processes = bench.client.inspector().processes(None, 10).await.unwrap().rows;
+            let process = bench.client.process(&processes[0].id);
+            let answer = match slots {
+                Some(count) => process.slots(count).await,
+                None => process.quiet().await,
+            };
+            assert_eq!(answer.unwrap(), ProcessAnswer::Asked);
+            let other = bench.start(bench.worker().lease(LEASE).task_type::<Fragile>());
+            quarantined.result_within(SOON).await.unwrap();
+            gate.open.hit();
+            worker.stop().await;
+            other.stop().await;
+        }
     }
 
     async fn a_quarantined_task_is_cancelled_at_once_and_its_worker_claims_again(bench: Bench) {
