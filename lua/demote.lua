@@ -40,7 +40,8 @@ if not first_ms then
 end
 
 -- Writes.
-redis.call('HDEL', failures, '')
+-- No post has this name. A row may have any.
+redis.call('HDEL', posts, '')
 local wait_ms = 0
 if first_ms then
   wait_ms = math.min(first_ms * 2 ^ math.min(times, 30), longest_ms)

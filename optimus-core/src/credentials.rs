@@ -4,7 +4,7 @@ use std::{fmt, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 
-use crate::{control_words::BoxError, guarded_drop::discard};
+use crate::{bounded_text::Bounded, control_words::BoxError, guarded_drop::discard};
 
 /// A user of Redis and its password, or a token in place of the password.
 ///
@@ -80,7 +80,7 @@ impl AskCredentials {
             Box::pin(async move {
                 // The user's error is formatted and dropped here, where its code may panic.
                 let asked = asked.ok_or("the function is gone")?.await;
-                asked.map(Into::into).map_err(|problem| problem.to_string())
+                asked.map(Into::into).map_err(|problem| Bounded::of(&problem))
             })
         }))
     }
@@ -105,6 +105,7 @@ impl fmt::Debug for AskCredentials {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounded_text::TEXT_BYTES_MAX;
 
     #[test]
     fn credentials_are_printed_without_the_password() {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_the_function_is_an_answer() {
+    async fn an_error_or_a_panic_of_the_function_is_an_answer() {
         let now = AskCredentials::new(|| -> std::future::Ready<Result<Credentials, BoxError>> {
             panic!("at once")
         });
@@ -123,5 +124,7 @@ mod tests {
         assert!(later.ask().await.unwrap_err().contains("panicked"));
         let failed = AskCredentials::new(async || Err::<Credentials, _>("sealed".into()));
         assert_eq!(failed.ask().await.unwrap_err(), "sealed");
+        let long = AskCredentials::new(async || Err::<Credentials, _>("x".repeat(1 << 20).into()));
+        assert_eq!(long.ask().await.unwrap_err().len(), TEXT_BYTES_MAX);
     }
 }

@@ -250,7 +250,7 @@ fn submission<T: Task>(
     }
     if stamp.keeps_failures {
         options.max_retry = Some(0);
-        options.timeout = Some(all.timeout + NOTE_WITHIN);
+        options.timeout = Some(all.timeout.saturating_add(NOTE_WITHIN));
     }
     call.headers.insert(SOURCE_HEADER.0.to_owned(), stamp.source.to_owned());
     if stamp.has_hooks {

@@ -6,6 +6,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use crate::bounded_text::{TEXT_BYTES_MAX, cut};
+
 /// Drops a value. A panic ends here. Its payload may panic when it is dropped, so it is leaked.
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
@@ -13,11 +15,12 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Returns the text of a panic; for the other Optimus crates.
+/// Returns the text of a panic, or its beginning; for the other Optimus crates.
 pub fn panic_text(payload: &(dyn Any + Send)) -> String {
-    payload
+    let text = payload
         .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic with a payload that is not a string".to_owned())
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic with a payload that is not a string");
+    cut(text, TEXT_BYTES_MAX).to_owned()
 }

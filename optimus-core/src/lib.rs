@@ -19,6 +19,7 @@ mod attempt_values;
 mod audit;
 mod await_without_verb;
 mod blocking_threads;
+mod bounded_text;
 mod call;
 mod call_debug;
 mod call_prerequisites;
@@ -261,6 +262,7 @@ pub use self::{
         Awaited, AwaitedErased, AwaitedFlow, AwaitedGroup, AwaitedGroupHandle, AwaitedHandle,
     },
     blocking_threads::Threads,
+    bounded_text::{Bounded, TEXT_BYTES_MAX, cut},
     client::{Carrier, Deferral, FoundEnd, OwnClient, StoredFlow, Wish},
     credentials::AskCredentials,
     failures::{Dying, Failures},

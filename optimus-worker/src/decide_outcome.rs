@@ -1,17 +1,14 @@
 //! Decides how an attempt is reported, from the way in which it ended: [`decide`]. This code does
 //! not call Redis.
 
-use std::{
-    error::Error,
-    fmt::{self, Write},
-    time::Duration,
-};
+use std::{error::Error, fmt::Write, time::Duration};
 
 use optimus_core::{
-    AttemptError, BLOB_BYTES_MIN, Backoff, Chain, Control, DateTime, Fingerprint, Interrupted,
-    Lane, Lease, Member, OnLost, PanicPlace, QueueName, Ran, Reason, RunError, ShutScope,
+    AttemptError, BLOB_BYTES_MIN, Backoff, Bounded, Chain, Control, DateTime, Fingerprint,
+    Interrupted, Lane, Lease, Member, OnLost, PanicPlace, QueueName, Ran, Reason, RunError,
+    ShutScope, TEXT_BYTES_MAX,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
-    with_place,
+    cut, with_place,
 };
 
 use crate::{
@@ -24,8 +21,6 @@ use crate::{
     user_code::{guarded, panic_text},
 };
 
-/// The longest message that the error history keeps, in bytes.
-const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 /// The longest reason of a pause that a handler asks for.
 const WHY_CHARS_MAX: usize = 200;
 /// How much time a relay has to fetch a large result for the group of the task.
@@ -204,10 +199,10 @@ fn panicked(attempt: &Attempt, text: String, place: Option<&PanicPlace>, random:
     fail(attempt, outcome, error(attempt, Reason::Panicked, &message))
 }
 
-/// Returns the text of an error and the texts of its sources, cut at [`MESSAGE_BYTES_MAX`]. The
+/// Returns the text of an error and the texts of its sources, cut at [`TEXT_BYTES_MAX`]. The
 /// error may write any amount of text.
 pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
-    let mut text = Bounded(String::new());
+    let mut text = Bounded::default();
     // Text that does not fit is left out.
     let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
     let Bounded(mut text) = text;
@@ -218,26 +213,6 @@ pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
         text.push(')');
     }
     text
-}
-
-/// Returns at most this many bytes of a text, cut between characters.
-fn cut(text: &str, bytes: usize) -> &str {
-    let mut end = bytes.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-/// Keeps as much text as the error history keeps.
-struct Bounded(String);
-
-impl Write for Bounded {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        let fitting = cut(more, MESSAGE_BYTES_MAX - self.0.len());
-        self.0.push_str(fitting);
-        if fitting.len() < more.len() { Err(fmt::Error) } else { Ok(()) }
-    }
 }
 
 /// Returns the report of a handler's own error, which may be a control word.
@@ -386,7 +361,7 @@ fn error_entry(
     reason: Reason,
     message: &str,
 ) -> String {
-    let message = cut(message, MESSAGE_BYTES_MAX).to_owned();
+    let message = cut(message, TEXT_BYTES_MAX).to_owned();
     let (worker, at) = (lease.worker.to_string(), DateTime::UNIX_EPOCH);
     let fingerprint = Some(Fingerprint::of(task.unwrap_or_default(), reason, &message));
     let entry = AttemptError { reason, message, attempt, worker, at, fingerprint };

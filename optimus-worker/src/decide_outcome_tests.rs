@@ -1,6 +1,6 @@
 //! What is reported of an attempt, by how it ended and why it was asked to stop.
 
-use std::time::Instant;
+use std::{fmt, time::Instant};
 
 use optimus_core::{
     BoxError, Cancel, Context, Data, Fatal, QueueName, Retry, ShutScope, Snooze, TaskId, Token,
@@ -212,7 +212,7 @@ fn a_message_is_cut_at_8_kib_between_characters_and_stays_on_one_line() {
     let entry = super::error(&attempt(0), Reason::Failed, &message);
     assert!(!entry.contains('\n'));
     let read: AttemptError = serde_json::from_str(&entry).unwrap();
-    assert!(read.message.len() <= MESSAGE_BYTES_MAX && read.message.starts_with("a\nä"));
+    assert!(read.message.len() <= TEXT_BYTES_MAX && read.message.starts_with("a\nä"));
 }
 
 #[test]
@@ -265,7 +265,7 @@ impl Error for Endless {
 
 #[test]
 fn an_endless_error_is_cut() {
-    assert_eq!(text(&Endless).len(), MESSAGE_BYTES_MAX);
+    assert_eq!(text(&Endless).len(), TEXT_BYTES_MAX);
     assert_eq!(outcome(&attempt(0), error(Endless)), FailureOutcome::Retry(MINUTE));
 }
 

@@ -14,9 +14,11 @@ use optimus_core::{BoxError, panic_sentence};
 use tokio::time::sleep;
 
 use crate::{
+    decide_outcome,
+    outcome_log::one_line,
     post_run::{Phase, State},
     shared::Shared,
-    user_code::{discard, guarded},
+    user_code::discard,
 };
 
 /// How a call of a user's function has ended.
@@ -67,13 +69,53 @@ pub(crate) async fn run<T>(
 }
 
 fn failed<T>(problem: BoxError) -> RoundEnd<T> {
-    let text = guarded(|| problem.to_string());
+    let text = decide_outcome::text(&*problem);
     discard(problem);
-    RoundEnd::Failed(text.unwrap_or_else(|panic| format!("the text of an error panicked: {panic}")))
+    RoundEnd::Failed(one_line(&text))
 }
 
 fn panicked<T>(panic: Box<dyn Any + Send>) -> RoundEnd<T> {
     let text = format!("the function {}", panic_sentence(&*panic));
     discard(panic);
     RoundEnd::Failed(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error, fmt};
+
+    use optimus_core::TEXT_BYTES_MAX;
+
+    use super::*;
+
+    /// An error whose text has 16 MiB, and whose source is itself.
+    #[derive(Debug)]
+    struct Long;
+
+    impl fmt::Display for Long {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let chunk = "x".repeat(1024);
+            (0..16 * 1024).try_for_each(|_| f.write_str(&chunk))
+        }
+    }
+
+    impl Error for Long {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn a_long_error_of_a_round_is_cut() {
+        let RoundEnd::Failed(text) = failed::<()>(Long.into()) else { panic!("it has failed") };
+        assert_eq!(text.len(), TEXT_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_error_of_a_round_is_told_with_its_source_on_one_line() {
+        let problem =
+            optimus_core::Retry::after(Duration::from_secs(1)).because("the bank is away");
+        let RoundEnd::Failed(text) = failed::<()>(problem.into()) else { panic!("it has failed") };
+        assert_eq!(text, "retry in 1s: the bank is away");
+    }
 }

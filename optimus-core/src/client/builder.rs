@@ -19,8 +19,9 @@ use crate::{
 /// The prefix of all keys, unless another is set.
 pub const NAMESPACE_DEFAULT: &str = "optimus";
 pub(super) const PAYLOAD_LIMIT: usize = 1024 * 1024;
-/// The limit is longer than any process runs, but its end is still a valid instant.
-const SUBMIT_TIMEOUT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+/// The longest wait that a user can set: longer than any process runs, but its end is still a valid
+/// instant.
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of a [`Client`], each with a default.
@@ -92,7 +93,7 @@ impl ClientBuilder {
     /// Sets how long a submit is retried while Redis can't be reached, counted from the call; 30 s
     /// by default. The submit returns at most a second later.
     pub fn submit_timeout(mut self, timeout: Duration) -> Self {
-        self.submit_timeout = timeout.min(SUBMIT_TIMEOUT_MAX);
+        self.submit_timeout = timeout.min(WAIT_LIMIT);
         self
     }
 

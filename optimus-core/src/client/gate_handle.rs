@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Client,
+    builder::WAIT_LIMIT,
     permit::{Permit, PermitRequest},
 };
 use crate::{
@@ -93,7 +94,7 @@ impl GateHandle {
 
     /// Sets how long [`acquire`](Self::acquire) waits at most. The default is 30 s.
     pub fn wait_at_most(mut self, wait: Duration) -> Self {
-        self.wait_max = wait;
+        self.wait_max = wait.min(WAIT_LIMIT);
         self
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Bench, Double, Gate, Wait};
 use optimus_core::{
-    Backoff, Call, Client, Due, Error, QueueName, Task, TaskId, TaskOptions, TaskState,
+    Backoff, Call, Client, Due, Error, Limit, QueueName, Task, TaskId, TaskOptions, TaskState,
 };
 use optimus_testkit::{RedisServer, eventually};
 use optimus_worker::{Worker, WorkerBuilder};
@@ -266,6 +266,9 @@ on_both! {
         let worker = bench.start(builder.shutdown_grace(Duration::MAX).task_type::<Double>());
         let handle = client.submit(double()).await.unwrap();
         assert_eq!(handle.result_within(Duration::MAX).await.unwrap(), 42);
+        let door = client.limit("door").wait_at_most(Duration::MAX);
+        door.set(Limit::new().max_working(1)).await.unwrap();
+        door.acquire().await.unwrap().give_back().await;
         worker.stop().await;
     }
 

@@ -59,6 +59,21 @@ async fn a_row_that_fails_no_more_is_forgotten_after_a_day(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn a_row_may_have_an_empty_key(bench: Bench) {
+    let mut one = RosterMember::new("w1", 1);
+    bench.hold(0, &mut one).await;
+    let of = holder(&bench, &one.id, one.granted(0));
+    let waits = (ms(1_000), ms(1_000));
+    for (row, times) in [("", 1), ("7", 1), ("", 2), ("7", 2)] {
+        assert_eq!(bench.at(0).demote(&of, row, waits).await.unwrap(), times, "{row:?}");
+    }
+    bench.at(0).forget_failures(&of, "7").await.unwrap();
+    assert_eq!(bench.field("failures", "").await.as_deref(), Some("2"));
+    bench.at(0).forget_failures(&of, "").await.unwrap();
+    assert_eq!(bench.field("failures", "").await, None);
+    bench.assert_sound().await;
+}
+
 async fn only_the_holder_counts_failures(bench: Bench) {
     let (mut one, two) = (RosterMember::new("w1", 1), RosterMember::new("w2", 1));
     bench.hold(0, &mut one).await;
@@ -73,5 +88,6 @@ on_both![
     a_row_that_fails_is_set_aside_for_longer_and_longer,
     a_wrong_clock_of_the_machine_changes_nothing,
     a_row_that_fails_no_more_is_forgotten_after_a_day,
+    a_row_may_have_an_empty_key,
     only_the_holder_counts_failures,
 ];
