@@ -5,6 +5,7 @@
 -- records name the group and their position in it. This script only gives the positions. So a
 -- client enrols members before it submits them, and a client that dies between the two can repeat
 -- both: an addition of the same name gets the same positions, if its calls have the same digest.
+-- A cancelled group gives none, so nobody stores the members that it lacks: they would run.
 -- A group remembers the submit that has made it, so a submit whose answer was lost knows that it
 -- was the one.
 -- From then on, submits to this queue look whether its members have ended before.
@@ -43,6 +44,8 @@ if earlier then
   local position, made_of = string.match(earlier, '^(%d+) ?(.*)$')
   if made_of ~= digest then
     return { 'OK', 'other', '', '', '', '', '' }
+  elseif found.state == 'cancelled' then
+    return { 'OK', 'ended', found.state, '', '', '', '' }
   end
   local born, is_again, made_by = unpack(redis.call('HMGET', group, 'born', 'again', 'made_by'))
   local is_own = submit ~= '' and made_by == submit

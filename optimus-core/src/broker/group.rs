@@ -25,7 +25,8 @@ pub const PARTS: &str = "parts";
 /// Members that are added to a group.
 #[derive(Debug, Clone, Copy)]
 pub struct Enroll<'a> {
-    /// A name for this addition. A repetition under the same name gets the same positions.
+    /// A name for this addition. A repetition under the same name gets the same positions, if the
+    /// group was not cancelled.
     pub operation: &'a str,
     /// How many members are added.
     pub count: u32,

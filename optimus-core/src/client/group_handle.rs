@@ -176,9 +176,10 @@ impl<T> GroupHandle<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_wrong_state`] if the group has ended or was cancelled; [`Error::is_forgotten`]
-    /// if nothing is known of it; [`Error::is_cycle`] if a call waits for the group, such as for
-    /// its callback; the errors of [`Client::submit_flow`].
+    /// [`Error::is_wrong_state`] if the group has ended or was cancelled; members that were added
+    /// meanwhile are cancelled with it, unless a member has [failed](Self::on_member_failure).
+    /// [`Error::is_forgotten`] if nothing is known of it; [`Error::is_cycle`] if a call waits for
+    /// the group, such as for its callback; the errors of [`Client::submit_flow`].
     pub async fn add<'a, C>(&self, calls: impl IntoIterator<Item = C>) -> Result<u32, Error>
     where
         C: IntoFlow<'a, Output = T, Input = NoInput>,
@@ -218,15 +219,21 @@ impl<T> GroupHandle<T> {
             let mut store = Store::of(&self.client);
             store.later.add(&self.id);
             if !store.batch(batch, enroll, &rules).await? {
-                let state = self.progress().await?.ended.unwrap_or(TaskState::Cancelled);
+                // Earlier thousands are stored.
+                let state = self.cancel_added().await?.unwrap_or(TaskState::Cancelled);
                 return Err(Error::group_ended(self.id.clone(), state));
             }
             added += count;
         }
-        if self.progress().await?.ended == Some(TaskState::Cancelled) {
-            self.cancel().await?;
-        }
+        self.cancel_added().await?;
         Ok(added)
+    }
+
+    /// Cancels what was added while the group was cancelled. Returns its state if it has ended.
+    async fn cancel_added(&self) -> Result<Option<TaskState>, Error> {
+        let progress = self.progress().await?;
+        self.client.cancel_with(&self.id, &progress).await?;
+        Ok(progress.ended)
     }
 }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, iter::Peekable, time::Duration};
 use tokio::time::Instant;
 
 use super::{
+    Client,
     batch_digest::{digest_of, digest_of_last},
     part_ids::part_id,
     submit_flow::{Link, Store, keep_outcomes, link},
@@ -14,7 +15,7 @@ use crate::{
     after::PrerequisiteFailure,
     broker::{BrokerError, Enroll, Enrolled, PARTS},
     flow::Stage,
-    group::{Member, MemberResult},
+    group::{GroupProgress, Member, MemberResult},
     group_calls::GroupCalls,
     id::{QueueName, TaskId},
     options::TaskOptions,
@@ -37,6 +38,23 @@ type Batch<'a> = Vec<Vec<Stage<'a>>>;
 /// again finds its members.
 fn next_batch<'a>(members: &mut Peekable<impl Iterator<Item = Vec<Stage<'a>>>>) -> Batch<'a> {
     members.by_ref().take(MEMBERS_MAX).collect()
+}
+
+impl Client {
+    /// Cancels what was added to a group while it was cancelled.
+    pub(super) async fn cancel_with(
+        &self,
+        group: &TaskId,
+        progress: &GroupProgress,
+    ) -> Result<(), Error> {
+        // A member that failed does not cancel the others.
+        if progress.ended == Some(TaskState::Cancelled)
+            && self.broker().cancelled_by(group).await?.is_none()
+        {
+            self.cancel_members(group, progress).await?;
+        }
+        Ok(())
+    }
 }
 
 impl Store<'_> {
@@ -74,18 +92,8 @@ impl Store<'_> {
                 break;
             }
         }
-        self.cancel_with(id).await
-    }
-
-    /// Cancels what was added to a group while it was cancelled. Returns its state if it has ended.
-    async fn cancel_with(&self, group: &TaskId) -> Result<Option<TaskState>, Error> {
-        let Some(progress) = self.client.broker().group(group).await? else { return Ok(None) };
-        // A member that failed does not cancel the others.
-        if progress.ended == Some(TaskState::Cancelled)
-            && self.client.broker().cancelled_by(group).await?.is_none()
-        {
-            self.client.cancel_members(group, &progress).await?;
-        }
+        let Some(progress) = self.client.broker().group(id).await? else { return Ok(None) };
+        self.client.cancel_with(id, &progress).await?;
         Ok(progress.ended)
     }
 

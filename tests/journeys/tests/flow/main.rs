@@ -18,6 +18,7 @@ mod gathering_faults;
 mod gathering_logged;
 mod groups;
 mod groups_again;
+mod groups_cancelled;
 mod groups_failures;
 mod groups_faults;
 mod groups_large;

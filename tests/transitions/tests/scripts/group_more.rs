@@ -187,6 +187,20 @@ async fn a_group_is_cancelled_as_a_unit(bench: Bench) {
     bench.assert_nobody_waits().await;
 }
 
+async fn a_repeated_addition_gets_no_positions_once_its_group_is_cancelled(bench: Bench) {
+    bench.worker(0, "w").await;
+    let [disbanded, failed] = [bench.grouped(2, Cancel).await, bench.grouped(2, Cancel).await];
+    bench.at(1).disband(&disbanded).await.unwrap();
+    bench.at(1).cancel(&Member::id(&failed, &bench.queue, 1)).await.unwrap();
+    bench.relay_all(2).await;
+    let before = bench.dump().await;
+    for group in [disbanded, failed] {
+        let again = bench.enroll_or_seal(3, &group, "all", 2, true).await;
+        assert_eq!(again, Enrolled::Ended(TaskState::Cancelled));
+    }
+    bench.assert_unchanged(&before).await;
+}
+
 async fn members_of_other_queues_are_counted_by_effects(bench: Bench) {
     let there = bench.sibling("there");
     there.worker(0, "w").await;
@@ -367,6 +381,7 @@ on_both![
     a_group_that_is_not_sealed_waits_for_more,
     an_interrupted_submit_continues_with_the_same_members,
     a_group_is_cancelled_as_a_unit,
+    a_repeated_addition_gets_no_positions_once_its_group_is_cancelled,
     members_of_other_queues_are_counted_by_effects,
     a_callback_of_another_queue_gets_the_results,
     a_thousand_members_are_counted_a_call_at_a_time,

@@ -200,7 +200,7 @@ impl FlowRun<'_> {
         Ok(())
     }
 
-    /// Repeats the first addition to a group, which adds nothing.
+    /// Repeats the first addition to a group, which adds nothing. A cancelled group is not open.
     async fn add_again(&mut self, group: usize) -> Result<(), Departure> {
         let known = &self.world.groups[group];
         let (first, total) = (known.first, known.total);
@@ -212,7 +212,10 @@ impl FlowRun<'_> {
         let left = home.now().outgoing(&home.queue).await.map_err(|why| why.to_string())?;
         let answer = self.enroll(group, (name, first), &[]).await?;
         let posted = !left.is_empty();
-        let expected = Enrolled::Added { first: 0, total, is_new: false, posted, born };
+        let expected = match self.world.groups[group].ended {
+            Some(TaskState::Cancelled) => Enrolled::Ended(TaskState::Cancelled),
+            _ => Enrolled::Added { first: 0, total, is_new: false, posted, born },
+        };
         if answer == expected { Ok(()) } else { Err(format!("a repetition answers {answer:?}")) }
     }
 
