@@ -42,6 +42,7 @@ mod schedules;
 mod shards_handle;
 mod siblings;
 mod source_handle;
+mod store_tasks;
 mod stored_flow;
 mod stuck_member;
 mod submit_all;

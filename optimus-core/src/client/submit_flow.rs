@@ -1,13 +1,17 @@
 //! Submits flows and groups, so that nothing of a flow runs before all of it is stored.
 
-use std::{collections::BTreeMap, iter, mem, time::Duration};
+use std::{iter, mem, time::Duration};
 
 use futures_util::future::BoxFuture;
 
 use super::{
-    Client, FlowHandle, GroupHandle, StepHandle, flow_call::can_go_along, flow_handle::Steps,
-    later_steps::LaterSteps, part_ids::name_steps, submit_all::Bulk, submit_batches::Answer,
-    unfinished_flow::UnfinishedFlow,
+    Client, FlowHandle, GroupHandle, StepHandle,
+    flow_call::can_go_along,
+    flow_handle::Steps,
+    later_steps::LaterSteps,
+    part_ids::name_steps,
+    submit_batches::Answer,
+    unfinished_flow::{Parts, UnfinishedFlow},
 };
 use crate::{
     Error,
@@ -30,17 +34,21 @@ const OUTCOME_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 impl Client {
     /// Submits a flow: what `chain![…]` or `then` made, a group with what follows it, or one call.
     /// Nothing runs before all its steps are stored: the last step is stored first.
-    /// If a step can't be stored, the others are removed. So are the steps of a flow without a
-    /// group whose future is dropped before the first step is sent. If the process is killed then,
+    /// If a step can't be stored, the others are removed, and so are the parts of a flow whose
+    /// future is dropped before the first step is sent. If Redis is away, they are removed once it
+    /// answers again, within two minutes. If the process is killed before the first step is sent,
     /// Redis ends the others after a day as if the first one had been deleted.
+    ///
+    /// Steps with an id of their own, and a flow whose group has one, can be submitted again. So
+    /// they are removed at once or not at all.
     ///
     /// The members of a group are read and sent a thousand at a time, and begin to run meanwhile.
     ///
     /// # Errors
     /// The errors of [`submit`](Self::submit). [`Error::is_duplicate`] if the biz id of a step is
     /// held by another task; then nothing of the flow is stored. After an
-    /// [unknown outcome](Error::is_unknown_outcome), some steps may be stored. If the first one was
-    /// not sent, the others are removed once Redis answers again, within two minutes.
+    /// [unknown outcome](Error::is_unknown_outcome) of the first step, or of members with which the
+    /// flow begins, the flow may be stored and run.
     /// [`Error::is_forgotten`] if a group is gone before all its members are stored: Redis has lost
     /// data, or the iterator takes longer for a thousand of them than the group is kept without
     /// all, which is its `result_ttl`, an hour at least.
@@ -70,7 +78,6 @@ impl Client {
             Err(problem) => {
                 if store.is_unwanted(&problem) {
                     store.undo().await;
-                    store.unfinished.end();
                 }
                 Err(problem)
             }
@@ -235,34 +242,36 @@ pub(super) fn keep_outcomes(links: &mut [Link<'_>], least: Duration) {
 /// The tasks and groups that a submit has stored so far.
 pub(super) struct Store<'a> {
     pub(super) client: &'a Client,
-    stored: Vec<TaskId>,
     groups: Vec<TaskId>,
-    /// Those of the groups that this submit has made.
-    made: Vec<TaskId>,
+    /// What this submit has stored under ids that the caller has given, or that follow from such
+    /// an id.
+    named: Parts,
     /// Whether the flow may have been submitted before, under the id of a group.
     pub(super) repeats: bool,
     /// The name of this submit, which no other one has.
     pub(super) name: String,
     /// What waits for the part that is being stored.
     pub(super) later: LaterSteps,
-    unfinished: UnfinishedFlow,
-    /// Whether the next call has the first step.
+    pub(super) unfinished: UnfinishedFlow,
+    /// Whether the next call has the first step, or members of the first group.
     sends_first: bool,
 }
 
 impl<'a> Store<'a> {
     pub(super) fn of(client: &'a Client) -> Self {
-        let [stored, groups, made] = [Vec::new(), Vec::new(), Vec::new()];
+        let (groups, named) = (Vec::new(), Parts::default());
         let name = format!("{:016x}", new_uuid().as_u64_pair().1);
         let (later, unfinished) = (LaterSteps::default(), UnfinishedFlow::of(client));
         let (repeats, sends_first) = (false, false);
-        Self { client, stored, groups, made, repeats, name, later, unfinished, sends_first }
+        Self { client, groups, named, repeats, name, later, unfinished, sends_first }
     }
 
-    /// Notes that this submit has made the group, if it is none within a member.
+    /// Notes that this submit has made the group, if it is none within a member and may have been
+    /// made before.
     pub(super) fn note_made(&mut self, group: &TaskId) {
-        if self.groups.contains(group) && !self.made.contains(group) {
-            self.made.push(group.clone());
+        let made = &mut self.named.groups;
+        if self.repeats && self.groups.contains(group) && !made.contains(group) {
+            made.push(group.clone());
         }
     }
 
@@ -288,8 +297,12 @@ impl<'a> Store<'a> {
                 }
                 Link::Group { calls, id, former } => {
                     self.steps(&mut tasks, &mut handles).await?;
-                    self.unfinished.end();
+                    self.sends_first = place == 0;
+                    self.unfinished.is_unwanted = !self.sends_first;
                     self.groups.push(id.clone());
+                    if !self.repeats {
+                        self.unfinished.add_group(id.clone());
+                    }
                     let ended = Box::pin(self.members(calls, &id, former.as_ref())).await?;
                     if ended == Some(TaskState::Cancelled) {
                         self.later.remove(&id);
@@ -310,19 +323,21 @@ impl<'a> Store<'a> {
         tasks: &mut Vec<Submission>,
         handles: &mut Vec<StepHandle>,
     ) -> Result<(), Error> {
-        // A group has members that may run, and both can be submitted again.
-        if self.groups.is_empty() && !self.repeats {
-            self.unfinished.add(tasks.iter().map(|task| task.id.clone()));
-        }
         let trace = self.repeats.then_some(Trace::Outcome);
         let tasks = tasks.drain(..).map(|mut task| {
             task.trace = trace;
             task
         });
-        let (stored, problem) = self.tasks(tasks).await;
+        let passed = self.pass(tasks).await?;
+        let own = passed.iter().filter(|task| !task.may_exist);
+        self.unfinished.add(own.map(|task| task.id.clone()));
+        self.unfinished.is_unwanted = !self.sends_first;
+        let (stored, problem) = self.send(passed).await;
         // What an earlier submit has stored is not removed.
-        let is_new = |(_, answer): &&(TaskId, Answer)| answer.receipt == Receipt::Created;
-        self.stored.extend(stored.iter().filter(is_new).map(|(id, _)| id.clone()));
+        let is_new = |(_, answer): &&(TaskId, Answer)| {
+            answer.has_given_id && answer.receipt == Receipt::Created
+        };
+        self.named.steps.extend(stored.iter().filter(is_new).map(|(id, _)| id.clone()));
         if let Some(problem) = problem {
             return Err(problem);
         }
@@ -332,61 +347,23 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// Stores tasks, each of which has an id that nobody else uses. Returns the answers of those
-    /// that are stored, and the error of another one.
-    pub(super) async fn tasks(
-        &mut self,
-        tasks: impl Iterator<Item = Submission>,
-    ) -> (Vec<(TaskId, Answer)>, Option<Error>) {
-        let mut bulk = Bulk::new(&self.client.0.submitter);
-        let mut passage = self.client.passage();
-        let mut biz_ids = BTreeMap::new();
-        for mut submission in tasks {
-            if let Some(biz_id) = &submission.biz_id {
-                biz_ids.insert(submission.id.clone(), (submission.task.clone(), biz_id.clone()));
-            }
-            let passed = passage.pass(&mut submission).await;
-            match passed.and_then(|()| self.client.check(submission)) {
-                Ok(submission) => bulk.add(submission).await,
-                Err(problem) => bulk.refuse(problem),
-            }
-        }
-        if self.sends_first {
-            self.unfinished.end();
-        }
-        let (mut stored, mut failed) = (Vec::new(), None);
-        for answer in bulk.answers().await {
-            match answer {
-                Ok((id, Answer { receipt: Receipt::Duplicate(owner), .. })) if owner != id => {
-                    failed.get_or_insert(match biz_ids.get(&id) {
-                        Some((task, biz_id)) => Error::step_duplicate(task, biz_id, owner),
-                        None => Error::duplicate(owner, None),
-                    });
-                }
-                Ok((id, answer)) => stored.push((id, answer)),
-                Err(problem) => failed = Some(problem),
-            }
-        }
-        (stored, failed)
-    }
-
-    /// Returns whether to remove what was stored. After an outage, a group can be submitted again.
+    /// Returns whether to remove what was stored. A flow whose group has an id can be submitted
+    /// again after an outage. If the outcome of the first part is unknown, the flow may run.
     pub(super) fn is_unwanted(&self, problem: &Error) -> bool {
         let is_final = problem.is_invalid()
             || problem.is_refused()
             || problem.is_too_large()
             || problem.is_duplicate()
             || problem.is_cycle();
-        is_final || (self.groups.is_empty() && !problem.is_unknown_outcome())
+        let may_come_again = self.repeats && !self.groups.is_empty();
+        let may_run = self.sends_first && problem.is_unknown_outcome();
+        is_final || !(may_come_again || may_run)
     }
 
     /// Removes what was stored of a flow that can't be stored as a whole. Members that run already
     /// are cancelled.
-    async fn undo(&self) {
-        for group in &self.made {
-            drop(self.client.remove_group(group).await);
-        }
-        drop(self.client.cancel_all(self.stored.iter().cloned()).await);
-        drop(self.client.delete_all(self.stored.iter().cloned()).await);
+    async fn undo(&mut self) {
+        let named = mem::take(&mut self.named);
+        self.unfinished.undo(named).await;
     }
 }

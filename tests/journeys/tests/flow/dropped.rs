@@ -8,10 +8,10 @@ use std::{
 
 use crate::common::{
     Bench,
-    sums::{LoggedWorker, SOON, number, plus},
+    sums::{LoggedWorker, SOON, note, number, plus, sum},
 };
 use futures_util::poll;
-use optimus_core::{BoxError, Layer, Limit, Submission};
+use optimus_core::{BoxError, Flow, IntoFlow as _, Layer, Limit, Submission, group};
 use optimus_testkit::eventually;
 use tokio::task::yield_now;
 
@@ -38,24 +38,51 @@ async fn drop_after<F: Future>(polls: usize, work: F) {
     }
 }
 
+async fn blocked(bench: &Bench) -> u64 {
+    bench.client.inspector().counts("default").await.unwrap().blocked
+}
+
+// On one thread, nothing is sent before the flow is dropped.
+#[tokio::test]
+async fn the_steps_of_a_dropped_flow_are_removed_although_they_are_stored_later() {
+    let bench = Bench::on_redis().await;
+    // The calls of a queue do not overtake each other, so the steps come after all of these.
+    let others = (0..40_000).map(number);
+    let mut others = pin!(bench.client.submit_all(others));
+    assert!(poll!(&mut others).is_pending());
+    let flow = number(1).queue("other").then(plus(10)).then(plus(100));
+    drop_after(1, bench.client.submit_flow(flow)).await;
+    others.await.unwrap();
+    bench.client.submit(note("after the steps")).await.unwrap();
+    eventually("the steps are removed", SOON, async || blocked(&bench).await == 0).await;
+}
+
 on_both! {
-    async fn the_steps_of_a_flow_are_removed_if_its_first_one_was_not_sent(bench: Bench) {
-        let flow = || number(1).then(plus(10).biz_id("one")).then(plus(100));
+    async fn the_parts_of_a_flow_are_removed_if_its_first_step_was_not_sent(bench: Bench) {
+        let chain = || number(1).then(plus(10).biz_id("one")).then(plus(100)).into_flow();
+        let grouped = || number(1).then(group((1..=3).map(plus))).then(sum).into_flow();
+        let flows: [(&dyn Fn() -> Flow<'static, u64>, _, _); 2] =
+            [(&chain, 2, 111), (&grouped, 4, 9)];
         let kept = bench.client_builder().layer(KeepsTheFirst).connect().await.unwrap();
-        let count = async || bench.client.inspector().counts("default").await.unwrap().blocked;
-        {
-            let mut submits = pin!(kept.submit_flow(flow()));
-            eventually("the later steps wait", SOON, async || {
-                assert!(poll!(&mut submits).is_pending());
-                count().await == 2
+        for (flow, later, result) in flows {
+            {
+                let mut submits = pin!(kept.submit_flow(flow()));
+                eventually("the later parts wait", SOON, async || {
+                    assert!(poll!(&mut submits).is_pending());
+                    blocked(&bench).await == later
+                })
+                .await;
+            }
+            eventually("they are removed", SOON, async || {
+                let groups = bench.client.inspector().groups("default", None, 1).await.unwrap();
+                groups.rows.is_empty() && blocked(&bench).await == 0
             })
             .await;
+            let logged = LoggedWorker::of(&bench);
+            let again = bench.client.submit_flow(flow()).await.unwrap();
+            assert_eq!(again.result_within(SOON).await.unwrap(), result, "a biz id is free");
+            logged.worker.stop().await;
         }
-        eventually("they are removed", SOON, async || count().await == 0).await;
-        let logged = LoggedWorker::of(&bench);
-        let again = bench.client.submit_flow(flow()).await.unwrap();
-        assert_eq!(again.result_within(SOON).await.unwrap(), 111, "the biz id is free");
-        logged.worker.stop().await;
     }
 
     async fn a_permit_that_nobody_waits_for_any_more_is_given_back(bench: Bench) {

@@ -11,6 +11,7 @@ mod dropped;
 mod explaining;
 mod explaining_stops;
 mod flows;
+mod flows_removed;
 mod flows_seen;
 mod gathering;
 mod gathering_each;
