@@ -13,9 +13,9 @@
 -- KEYS   the naming block
 -- ARGV   those of a report; columns: outcome; error as JSON or ''
 --        outcome: the ms until another attempt · `dead` · `expired`: dead, because no worker
---        started the task in time, which never blocks its lane · `cancelled` · `lost`: another
---        attempt at once, and a loss instead of a failure; after the first two,
---        `;<queue | task | lane | limit>:<ms>:<task>\n<why>` shuts that gate of the task for a
+--        started the task in time, which never blocks its lane · `cancelled` · `unstarted`: the
+--        same, because no worker started it in time · `lost`: another attempt at once, and a loss
+--        instead of a failure; after the first two, `;<queue | task | lane | limit>:<ms>:<task>\n<why>` shuts that gate of the task for a
 --        while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
 --        `<position>=cancelled` for each task that is cancelled instead and `<position>=dead` for
@@ -90,6 +90,15 @@ for i = 1, #ids do
     verdict = dies_of_loss(header, losses + 1, is_alone(working)) and 'dead' or '0'
     due_text = due_texts[verdict]
   end
+  -- The calls of a run have no tokens of their own.
+  local unstarted = (verdict == 'expired' or verdict == 'unstarted')
+    and redis.call('HGET', tasks, id)
+  if unstarted and type(header_of(unstarted).ga) ~= 'string' then
+    unbegun[#unbegun + 1] = unstarted
+  end
+  if verdict == 'unstarted' then
+    verdict = 'cancelled'
+  end
   if entry ~= '' then
     history = histories[i] and errors_with(histories[i], now_text, entry)
       or now_text .. ' ' .. entry
@@ -113,11 +122,6 @@ for i = 1, #ids do
     end
     deaths = deaths or dying()(meta, now)
     deaths.note(id, history, working)
-    -- The calls of a run have no tokens of their own.
-    local unstarted = verdict == 'expired' and redis.call('HGET', tasks, id)
-    if unstarted and type(header_of(unstarted).ga) ~= 'string' then
-      unbegun[#unbegun + 1] = unstarted
-    end
     if record then
       lane_report(moves, id, record, verdict)
     end

@@ -289,7 +289,7 @@ pub use self::{
     shard::{Progress, ShardFacts},
     sharded::RunningRound,
     source::{RunningArchive, RunningCheck, RunningNote, RunningScan, SourceParts},
-    source_row::{RowFacts, SOURCE_HEADER, Standing},
+    source_row::{RowFacts, SOURCE_HEADER, Standing, source_that_counts},
     step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},
     store_schedule::{Moment, StoredAs, store_schedule, store_schedule_at},
     timing::{Fire, Plan, Timing},

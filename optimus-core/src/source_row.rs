@@ -67,7 +67,7 @@ pub(crate) fn row_header(
 }
 
 /// Returns the source of the row whose task this is, if the table of the source counts failures.
-pub(crate) fn source_that_counts(record: &TaskRecord) -> Option<&str> {
+pub fn source_that_counts(record: &TaskRecord) -> Option<&str> {
     let [source, row] = [SOURCE_HEADER.0, SOURCE_HEADER.1].map(|name| record.headers.get(name));
     let header: Header = serde_json::from_str(row?).ok()?;
     source.filter(|_| header.has_note_time).map(String::as_str)

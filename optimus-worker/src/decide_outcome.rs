@@ -111,6 +111,8 @@ pub(crate) struct Decision {
     pub(crate) report: Report,
     /// Whether the handler itself asked for the retry.
     pub(crate) asked: bool,
+    /// Whether the handler itself gave the task up.
+    pub(crate) is_fatal: bool,
     /// Why the handler asked for a snooze.
     pub(crate) because: Option<Box<str>>,
     /// What is reported of the calls that follow this one in its run, if the handler returned a
@@ -120,7 +122,7 @@ pub(crate) struct Decision {
 
 impl From<Report> for Decision {
     fn from(report: Report) -> Self {
-        Self { report, asked: false, because: None, followers: None }
+        Self { report, asked: false, is_fatal: false, because: None, followers: None }
     }
 }
 
@@ -256,7 +258,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     let because = matches!(word, Control::Snooze(_)) && message.contains('\n');
     let because = because.then(|| one_line(&message).into());
     let asked = matches!(word, Control::RetryAfter(..));
-    Decision { report, asked, because, followers: None }
+    Decision { report, asked, is_fatal: word == Control::Fatal, because, followers: None }
 }
 
 /// Returns the beginning of an error's text, on one line.

@@ -26,7 +26,7 @@ use crate::{
     on_thread::{OnThread, UntilSettled},
     outcome_log::Outcome,
     prepare::{Payload, Prepared},
-    run_log, run_outcome,
+    row_end, run_log, run_outcome,
     shared::Shared,
     slots::Slot,
     span::InSpan,
@@ -191,6 +191,7 @@ pub(crate) fn report(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Opt
 }
 
 fn report_one(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Decision>) {
+    let decision = decision.map(|decision| row_end::decide(&shared.sources, attempt, decision));
     layer_ended::start(shared, attempt, decision.as_ref());
     attempt.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
     send(shared, attempt, decision);

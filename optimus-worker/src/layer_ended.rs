@@ -132,7 +132,7 @@ fn outcome(attempt: &Attempt, ran: Duration, decision: Option<&Decision>) -> Out
                 Outcome::Retry { wait: Duration::ZERO, error: error(&failure.error) }
             }
             FailureOutcome::Dead | FailureOutcome::Expired => Outcome::Dead(error(&failure.error)),
-            FailureOutcome::Cancelled => Outcome::Cancelled,
+            FailureOutcome::Cancelled | FailureOutcome::Unstarted => Outcome::Cancelled,
         },
         Report::Release(release) => match release.give {
             Give::Snooze(wait) => Outcome::Snoozed(wait),

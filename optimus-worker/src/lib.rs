@@ -78,6 +78,7 @@ mod role;
 mod role_wakeups;
 mod roster_member;
 mod round_log;
+mod row_end;
 mod run_log;
 mod run_outcome;
 mod run_part;

@@ -127,7 +127,7 @@ impl Outcome {
                 Self::Retry { next_in: Duration::ZERO, why: Why::Lost, error: None }
             }
             FailureOutcome::Dead | FailureOutcome::Expired => Self::Dead(None),
-            FailureOutcome::Cancelled => Self::Cancelled(None),
+            FailureOutcome::Cancelled | FailureOutcome::Unstarted => Self::Cancelled(None),
         };
         if LevelFilter::current() < outcome.level() {
             return outcome;

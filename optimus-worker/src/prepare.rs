@@ -6,8 +6,8 @@ use std::{mem, sync::Arc, time::Duration};
 use optimus_core::{
     AttemptFacts, Backoff, Context, Lease, LogSeat, Reason, RecordError, SOURCE_HEADER,
     TaskDefinition, TaskRecord,
-    broker::{Give, Release, StartBy},
-    log_event, takes_list,
+    broker::{FailureOutcome, Give, Release, StartBy},
+    log_event, source_that_counts, takes_list,
 };
 use tokio::time::Instant;
 
@@ -168,7 +168,8 @@ fn find(shared: &Shared, claim: Claim, leader: Option<&Arc<Attempt>>) -> Found {
     let (definition, formula) = known?;
     if let Some(expires_in) = expired(&record, &lease, start_by, now_ms) {
         let why = format!("not started within {expires_in:?}");
-        return Err(mark_dead(Reason::Expired, &why, Some(&record.task)));
+        let obstacle = mark_dead(Reason::Expired, &why, Some(&record.task));
+        return Err(found_again(shared, obstacle, &record));
     }
     if !alone && needs_quarantine(losses, record.max_losses) {
         return Err(quarantined(lease, definition.name(), attempt, losses));
@@ -256,6 +257,22 @@ fn give_to_another(shared: &Shared, lease: &Lease, misfits: u32, why: &str) -> O
     log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
     let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
     Obstacle::Misfit(Box::new(Report::Release(release)))
+}
+
+/// Cancels the task of a row that was not started in time, instead of marking it Dead, if its
+/// source tries rows again: a dead task would keep the biz id of its row.
+fn found_again(shared: &Shared, mut obstacle: Obstacle, record: &TaskRecord) -> Obstacle {
+    if let Obstacle::MarkedDead { report, .. } = &mut obstacle
+        && let Report::Fail(failure) = &mut **report
+        && let Some(source) = source_that_counts(record)
+    {
+        failure.outcome = FailureOutcome::Unstarted;
+        let (id, source) = (failure.lease.id.clone(), source.to_owned());
+        let text = "a task of a source was not started in time and is cancelled; a later page \
+                    finds its row again";
+        log_event!(shared.log, WARN, source, %id, "{text}");
+    }
+    obstacle
 }
 
 fn quarantined(lease: Lease, task: &'static str, attempt: u32, losses: u32) -> Obstacle {

@@ -44,7 +44,7 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
     if call.follows() && matches!(call.stopped(), Some((Stop::Lost, _))) {
         return None;
     }
-    let Some(Decision { report, asked, because, .. }) = run else {
+    let Some(Decision { report, asked, is_fatal, because, .. }) = run else {
         // The lease of the attempt that leads is lost. This call is given back if it is still held.
         return call.follows().then(|| decide_outcome::interrupted(call).into());
     };
@@ -58,7 +58,13 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
             Report::Release(Release { lease: call.lease.clone(), give: release.give })
         }
     };
-    Some(Decision { report, asked: *asked, because: because.clone(), followers: None })
+    Some(Decision {
+        report,
+        asked: *asked,
+        is_fatal: *is_fatal,
+        because: because.clone(),
+        followers: None,
+    })
 }
 
 /// Returns what is reported of each call: of the attempt that leads, and of those that follow it.

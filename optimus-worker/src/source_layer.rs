@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use crate::{
     decide_outcome,
+    row_end::{Mark, Unseen, row_of},
     source_desk::{Attempted, SourceDesk},
     source_registry::Sources,
     user_code::{discard, guarded},
@@ -41,19 +42,6 @@ const GIVEN_UP: &str =
 pub(crate) struct SourceLayer {
     pub(crate) sources: Arc<Sources>,
     pub(crate) log: Log,
-}
-
-/// What the attempt of a row has come to, for its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    /// The row is being checked. Its handler has not begun, so it has not failed.
-    Checked,
-    /// The handler may begin.
-    Due,
-    /// The row needs no task any more.
-    NotDue,
-    /// The failure is stored, or can't be.
-    Failed,
 }
 
 impl Layer for SourceLayer {
@@ -82,21 +70,20 @@ impl Layer for SourceLayer {
 
     async fn ended(&self, ctx: &Context, end: &End) {
         let Some(desk) = self.desk(ctx) else { return };
-        let mark = ctx.data::<Mark>();
-        let failed = match (&end.outcome, mark) {
-            (Outcome::Success, _) => return desk.count(Attempted::Succeeded).await,
-            (_, Some(Mark::Failed)) => return desk.count(Attempted::Failed).await,
-            (Outcome::Retry { .. } | Outcome::Dead(_), Some(Mark::Checked)) => {
-                return desk.count(Attempted::Failed).await;
-            }
-            (Outcome::Retry { error, .. } | Outcome::Dead(error), None | Some(Mark::Due)) => error,
+        let failed = match &end.outcome {
+            Outcome::Success => return desk.count(Attempted::Succeeded).await,
+            Outcome::Retry { error, .. } | Outcome::Dead(error) => Some(error.message.clone()),
+            // Without an error of this type, somebody else has cancelled the task.
+            Outcome::Cancelled => ctx.data::<Unseen>().map(|Unseen(error)| error),
+            _ => None,
+        };
+        match (ctx.data::<Mark>(), failed) {
+            (Some(Mark::Failed | Mark::Again), _) | (Some(Mark::Checked), Some(_)) => {}
+            // The handler kept its thread until the deadline, or its result is too large, or its
+            // worker is lost.
+            (None | Some(Mark::Due(_)), Some(error)) => self.note_end(desk, ctx, &error).await,
             // The row was not due, or its attempt has not failed.
             _ => return,
-        };
-        // The handler kept its thread until the deadline, or its worker is lost.
-        if let Some(mut row) = RowFacts::read(ctx, desk.source().options().attempts) {
-            row.error = Some(failed.message.clone());
-            let _noted = self.note(desk, row).await;
         }
         desk.count(Attempted::Failed).await;
     }
@@ -118,7 +105,6 @@ impl SourceLayer {
             Ok(standing) => standing,
             Err(failed) => return Err(self.unchecked(desk, row, &failed.text(time))),
         };
-        row.ctx.insert(Mark::Due);
         if let Standing::Failed(failures) = standing {
             row.failures = failures;
         }
@@ -127,6 +113,7 @@ impl SourceLayer {
             let why = if standing == Standing::Done { NEEDS_NO_TASK } else { GIVEN_UP };
             return Err(NotNow::because(why));
         }
+        row.ctx.insert(Mark::Due(row.failures));
         Ok(())
     }
 
@@ -137,7 +124,7 @@ impl SourceLayer {
         let text = "`before` of a source failed; the task is cancelled, and a later page finds \
                     its row again";
         log_event!(self.log, WARN, source, key, error, "{text}");
-        row.ctx.insert(Mark::Failed);
+        row.ctx.insert(Mark::Again);
         NotNow::because(why)
     }
 
@@ -154,8 +141,7 @@ impl SourceLayer {
         let is_last = row.is_last() || is_fatal;
         let error = short(&decide_outcome::text(&*problem));
         row.error = Some(error.clone());
-        let (source, key) = (desk.source().name(), row.key.clone());
-        let failures = row.failures.saturating_add(1);
+        let failed = row.clone();
         // One failure is one call of `on_failure`, however that ends.
         row.ctx.insert(Mark::Failed);
         let noted = self.note(desk, row).await;
@@ -165,11 +151,27 @@ impl SourceLayer {
         if is_last {
             return if is_fatal { problem } else { Fatal::new(problem).into() };
         }
-        let why = error.clone();
+        failed.ctx.insert(Mark::Again);
+        self.log_failed(desk, &failed);
+        discard(problem);
+        NotNow::because(error)
+    }
+
+    /// Stores a failure that was found after the end of the attempt.
+    async fn note_end(&self, desk: &SourceDesk, ctx: &Context, error: &str) {
+        let Some(mut row) = row_of(ctx, desk) else { return };
+        row.error = Some(short(error));
+        let is_found_again = ctx.data::<Unseen>().is_some();
+        if self.note(desk, row.clone()).await.is_ok() && is_found_again {
+            self.log_failed(desk, &row);
+        }
+    }
+
+    fn log_failed(&self, desk: &SourceDesk, row: &RowFacts) {
+        let (source, key, failures) = (desk.source().name(), row.key.clone(), row.failures);
+        let (failures, error) = (failures.saturating_add(1), row.error.clone());
         let text = "a task of a source failed; a later page finds its row again";
         log_event!(self.log, WARN, source, key, failures, error, "{text}");
-        discard(problem);
-        NotNow::because(why)
     }
 
     async fn note(&self, desk: &SourceDesk, row: RowFacts) -> Result<(), ()> {

@@ -125,6 +125,8 @@ pub enum FailureOutcome {
     Expired,
     /// The task is cancelled.
     Cancelled,
+    /// The task is cancelled, because no worker started it in time. Its source finds its row again.
+    Unstarted,
     /// The attempt was lost, because the process of its worker was stopped for so long that its
     /// lease may have been over. The task gets another attempt at once, unless it ran alone and may
     /// have no more losses: then it is Dead.
@@ -209,6 +211,7 @@ impl Broker {
                 FailureOutcome::Dead => "dead".to_owned(),
                 FailureOutcome::Expired => "expired".to_owned(),
                 FailureOutcome::Cancelled => "cancelled".to_owned(),
+                FailureOutcome::Unstarted => "unstarted".to_owned(),
                 FailureOutcome::Lost => "lost".to_owned(),
             };
             match &failure.shut {

@@ -65,6 +65,10 @@ impl Rows {
         self.inner().is_away = true;
     }
 
+    pub fn is_away(&self) -> bool {
+        self.inner().is_away
+    }
+
     pub fn comes_back(&self) {
         self.inner().is_away = false;
     }
@@ -115,7 +119,7 @@ impl Rows {
     }
 
     /// Reads a page: the rows of its slice and its tier that are not done.
-    fn page(&self, page: &Page<i64>, table: &str) -> Vec<(i64, u32)> {
+    pub fn page(&self, page: &Page<i64>, table: &str) -> Vec<(i64, u32)> {
         let after = page.after().copied().unwrap_or(i64::MIN);
         let mut inner = self.inner();
         *inner.pages.entry(table.to_owned()).or_default() += 1;

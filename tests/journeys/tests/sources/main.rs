@@ -11,5 +11,6 @@ mod shards;
 mod shards_faults;
 mod shards_rounds;
 mod sources;
+mod sources_ends;
 mod sources_faults;
 mod sources_hostile;

@@ -61,10 +61,12 @@ impl Holds {
         let hand = self.hand(&worker, reference);
         let failure = |(at, (pick, outcome)): (usize, &(Pick, FailureOutcome))| {
             let lease = hand.picked(*pick)?.lease;
-            // Some of those that die have expired, and some of those that run again were lost.
+            // Some of those that end were not started in time, and some of those that run again
+            // were lost.
             let outcome = match *outcome {
                 FailureOutcome::Retry(wait) if wait.as_millis() % 4 == 0 => FailureOutcome::Lost,
                 FailureOutcome::Dead if at % 2 == 0 => FailureOutcome::Expired,
+                FailureOutcome::Cancelled if at % 2 == 0 => FailureOutcome::Unstarted,
                 other => other,
             };
             let error = if at % 3 == 2 { "" } else { r#"{"reason":"failed"}"# };

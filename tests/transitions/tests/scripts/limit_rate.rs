@@ -123,6 +123,20 @@ async fn a_task_of_a_limited_queue_that_is_given_back_leaves_its_token(bench: Be
     bench.assert_sound().await;
 }
 
+async fn a_task_that_is_cancelled_because_nobody_started_it_leaves_its_token(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let ids = ids_of(&bench.add_limited(0, 3, &[one_in_10_s("r")]).await);
+    let outcomes = [FailureOutcome::Unstarted, FailureOutcome::Cancelled];
+    for (at, (seq, outcome)) in (0..).zip((1..).zip(outcomes)) {
+        let claimed = bench.claim(10 * at, &worker, seq, 9).await.leases(&worker);
+        assert_eq!((claimed.len(), &claimed[0].id), (1, &ids[usize::try_from(at).unwrap()]));
+        assert!(bench.fail(10 * at + 1, &[failed(&claimed[0], outcome)]).await.is_empty());
+        assert_eq!(bench.state(&claimed[0].id).await, TaskState::Cancelled, "{outcome:?}");
+    }
+    assert_eq!(bench.claim(20, &worker, 3, 9).await.ids(), [], "the second one used its token");
+    bench.assert_sound().await;
+}
+
 async fn a_clock_that_is_set_back_keeps_no_gate_shut(bench: Bench) {
     const DAY: u64 = 24 * 60 * 60 * 1000;
     let worker = bench.worker_for(DAY, "w", ms(DAY)).await;
@@ -269,6 +283,7 @@ on_both![
     each_attempt_takes_a_token,
     a_task_that_is_given_back_before_it_begins_uses_no_token,
     a_task_of_a_limited_queue_that_is_given_back_leaves_its_token,
+    a_task_that_is_cancelled_because_nobody_started_it_leaves_its_token,
     a_clock_that_is_set_back_keeps_no_gate_shut,
     a_limit_of_the_queue_leaves_its_tasks_in_the_ready_list,
     what_is_set_at_run_time_wins_until_it_is_removed,

@@ -101,7 +101,7 @@ impl Queue {
                 task.remember(now, error);
             }
             match outcome {
-                FailureOutcome::Cancelled => {
+                FailureOutcome::Cancelled | FailureOutcome::Unstarted => {
                     self.end_cancelled(now, &lease.id);
                     self.leave_lane(&lease.id);
                 }
