@@ -1,6 +1,6 @@
 //! The settings of a worker: [`WorkerBuilder`].
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use optimus_core::{
     AskCredentials, BoxError, Credentials, Data, Error, Layer, Layers, NAMESPACE_DEFAULT,
@@ -74,6 +74,7 @@ impl WorkerBuilder {
             result_limit: SizeLimit::new(RESULT_LIMIT, "WorkerBuilder::result_limit"),
             banner: true,
             without_effect: Vec::new(),
+            user_threads: Arc::default(),
             metrics: None,
             success_level: Level::DEBUG,
         };
@@ -108,7 +109,8 @@ impl WorkerBuilder {
         R: Future<Output = Result<C, BoxError>> + Send + 'static,
         C: Into<Credentials>,
     {
-        self.config.credentials = Some(AskCredentials::new(ask));
+        let threads = self.config.user_threads.clone();
+        self.config.credentials = Some(AskCredentials::new(move || threads.run(&ask)));
         self
     }
 

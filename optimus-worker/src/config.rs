@@ -1,12 +1,14 @@
 //! The settings of a worker, validated once: [`Config`].
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use optimus_core::{
     AskCredentials, Error, QueueName,
     broker::{Endpoint, Keep, SizeLimit},
     log::Level,
 };
+
+use crate::user_threads::UserThreads;
 
 /// The longest lease. A task whose worker is lost waits for a whole lease.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -60,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) without_effect: Vec<String>,
     /// Where metrics and probes are served.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The threads in code of the program outside of handlers.
+    pub(crate) user_threads: Arc<UserThreads>,
     /// The level at which each success is logged.
     pub(crate) success_level: Level,
 }

@@ -39,14 +39,14 @@ const FETCH_AGAIN: Duration = Duration::from_millis(200);
 pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
     shared.attempts.insert(prepared.iter().map(|prepared| &prepared.attempt));
     shared.stops.attempts_begin(Instant::now());
-    for prepared in prepared {
+    for mut prepared in prepared {
         let attempt = prepared.attempt.clone();
         // The future is large, and a spawn moves it several times.
         if shared.layers.is_empty() {
             let span = span(&prepared.attempt);
             let shared = shared.clone();
             let running = async move {
-                if may_run(&prepared.attempt) {
+                if begins(&mut prepared) {
                     run(shared, prepared).await;
                 }
             };
@@ -60,11 +60,11 @@ pub(crate) fn start(shared: &Arc<Shared>, prepared: Vec<Prepared>) {
 
 /// Runs an attempt in the span of a layer, if one has a span for it. Layers are user code, so they
 /// are not asked in the tokio task that claims.
-async fn run_layered(shared: Arc<Shared>, prepared: Prepared) {
-    let attempt = prepared.attempt.clone();
-    if !may_run(&attempt) {
+async fn run_layered(shared: Arc<Shared>, mut prepared: Prepared) {
+    if !begins(&mut prepared) {
         return;
     }
+    let attempt = prepared.attempt.clone();
     let of_layer = guarded(|| shared.layers.span(&attempt.ctx)).unwrap_or_else(|text| {
         let id = attempt.lease.id.clone();
         log_event!(shared.log, ERROR, %id, text, "a layer panicked in `span`");
@@ -75,10 +75,15 @@ async fn run_layered(shared: Arc<Shared>, prepared: Prepared) {
     InSpan::new(span, run(shared, prepared)).await;
 }
 
-/// Returns whether the handler may run. The maintenance thread may have given the task back, or
-/// ended the attempt by timeout, before this runtime came to it.
-fn may_run(attempt: &Attempt) -> bool {
-    attempt.begin() && !attempt.is_settled()
+/// Returns whether the handler may run. If so, its slot needs this runtime from now on, also while
+/// a layer is asked for the span. The maintenance thread may have given the task back, or ended the
+/// attempt by timeout, before this runtime came to it.
+fn begins(prepared: &mut Prepared) -> bool {
+    let may_run = prepared.attempt.begin() && !prepared.attempt.is_settled();
+    if may_run {
+        prepared.slot.begin();
+    }
+    may_run
 }
 
 /// Returns the span of an attempt. It has the level ERROR, because the handler's own events of any
@@ -132,8 +137,7 @@ fn release(shared: &Shared, lease: Lease, give: Give) {
 /// Runs one attempt, and reports it. The user's values are dropped after the report, because their
 /// drops may panic or block.
 async fn run(shared: Arc<Shared>, prepared: Prepared) {
-    let Prepared { attempt, definition, payload, mut slot } = prepared;
-    slot.begin();
+    let Prepared { attempt, definition, payload, slot } = prepared;
     let unfinished = Unfinished { shared: &shared, attempt: &attempt };
     let mut running = None;
     let mut ended = tokio::select! {

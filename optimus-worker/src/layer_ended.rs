@@ -52,12 +52,13 @@ pub(crate) fn start(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Opti
     let mut end = End::new(outcome(attempt, ran, decision), ran, attempt.facts.wait);
     let (answer, answered) = oneshot::channel();
     let (shared, ended, runtime) = (shared.clone(), attempt.clone(), shared.runtime.clone());
-    let calls = runtime.spawn(async move {
+    let threads = shared.config.user_threads.clone();
+    let calls = runtime.spawn(threads.run(|| async move {
         if let Ok(Ok(Some(instead))) = timeout(ANSWERED_WITHIN, answered).await {
             end.outcome = instead;
         }
         call_all(&shared, &ended, &end).await;
-    });
+    }));
     *attempt.ended_calls.lock().unwrap_or_else(PoisonError::into_inner) =
         EndedCalls { calls: Some(calls), answer: Some(answer) };
 }

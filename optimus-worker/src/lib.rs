@@ -114,6 +114,7 @@ mod task_tallies;
 mod test_worker;
 mod user_code;
 mod user_round;
+mod user_threads;
 mod vitals;
 mod work_listener;
 mod worker;

@@ -91,7 +91,8 @@ impl PostRun {
         let granted = work.granted;
         let over = Over { state: state.clone(), shared: work.shared.clone() };
         let runtime = work.shared.runtime.clone();
-        drop(runtime.spawn(work.run(over)));
+        let threads = work.shared.config.user_threads.clone();
+        drop(runtime.spawn(threads.run(|| work.run(over))));
         Self { granted, drain_until: None, state }
     }
 

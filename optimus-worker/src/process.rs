@@ -56,44 +56,47 @@ impl Process {
         }
     }
 
-    /// Called when the worker has left. Exits the process if handlers prevent its end, after all
-    /// workers that `run` in this process have left.
+    /// Called when the worker has left. Exits the process if handlers or other code of the program
+    /// prevent its end, after all workers that `run` in this process have left.
     pub(crate) async fn leave(self, shared: &Shared) {
         drop(self.serving);
         // This wait can't fail, because the sender is never dropped.
         drop(SERVING.subscribe().wait_for(|serving| *serving == 0).await);
         let ending = &shared.wakeups.ending;
-        let on_runtime = || shared.slots.on_runtime();
+        let (on_runtime, others) = (|| shared.slots.on_runtime(), &shared.config.user_threads);
         let freed = async {
             if self.returned.await.is_ok() {
-                // The end of the runtime would wait for the threads of these handlers.
+                // The end of the runtime would wait for the threads of these handlers, and for those
+                // of other code of the program.
                 while on_runtime() > 0 {
                     if ending.fall_asleep(|| on_runtime() > 0) {
                         ending.wakeup.woken().await;
                     }
                 }
+                others.all_left().await;
             }
         };
         if timeout(RETURN_GRACE, freed).await.is_err() {
-            log_exit(shared, on_runtime());
+            log_exit(shared, (on_runtime(), others.count()));
             shared.log.flush(LOG_WITHIN).await;
             process::exit(EXIT_BLOCKED);
         }
     }
 }
 
-/// Logs the exit and what happens to the worker's tasks. The tasks that timed out before are
-/// reported.
-fn log_exit(shared: &Shared, handlers: usize) {
+/// Logs the exit, how many handlers and how many threads of other code of the program prevent the
+/// end, and what happens to the worker's tasks. The tasks that timed out before are reported.
+fn log_exit(shared: &Shared, (handlers, others): (usize, usize)) {
     let unreported = shared.attempts.running() + shared.reporter.len();
     let text = if unreported == 0 {
-        "handlers block their runtime, so the process exits; all tasks of this worker are reported"
+        "code of the program blocks the runtime, so the process exits; all tasks of this worker are \
+         reported"
     } else {
-        "handlers block their runtime, so the process exits; tasks that are not reported run again \
-         once the lease is over"
+        "code of the program blocks the runtime, so the process exits; tasks that are not reported \
+         run again once the lease is over"
     };
     let code = EXIT_BLOCKED;
-    log_event!(shared.log, ERROR, handlers, unreported, code, "{text}");
+    log_event!(shared.log, ERROR, handlers, others, unreported, code, "{text}");
 }
 
 impl Return {

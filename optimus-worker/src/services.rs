@@ -58,12 +58,12 @@ impl Services {
         self.open.store(started.len(), Ordering::Release);
         for (name, service) in self.names.iter().cloned().zip(started) {
             let open = Open(shared.clone());
-            let task = shared.runtime.spawn(async move {
+            let task = shared.runtime.spawn(shared.config.user_threads.run(|| async move {
                 if let Err(panic) = AssertUnwindSafe(service).catch_unwind().await {
                     open.0.shutdown.fail(format!("{name} {}", panic_sentence(&*panic)));
                 }
                 drop(open);
-            });
+            }));
             self.running().push(task.abort_handle());
         }
     }

@@ -39,7 +39,8 @@ impl fmt::Debug for Worker {
 
 impl Worker {
     /// The exit code 75 (`EX_TEMPFAIL` of `sysexits.h`). [`run`](Self::run) exits its process with
-    /// this code if handlers prevent the process from ending by itself.
+    /// this code if handlers, or other code of the program that it calls, prevent the process from
+    /// ending by itself.
     pub const EXIT_BLOCKED: i32 = EXIT_BLOCKED;
 
     /// Creates a worker for the store at `url`: `redis://…`, `unix://…`, or `memory://name` for a
@@ -82,8 +83,9 @@ impl Worker {
     /// Use `run` for a process that is only a worker. The worker leaves within 8 s after the grace,
     /// whether Redis answers or not. If `async` handlers still block threads of the runtime then,
     /// this future and the runtime may be unable to end. In this case, the process exits 2 s later
-    /// with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The tasks of these
-    /// handlers that are not reported yet run again once their lease is over. So a supervisor that
+    /// with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The same holds for
+    /// rounds of shards, scans of sources, layers, services and the function for credentials. The
+    /// tasks of the handlers that are not reported yet run again once their lease is over. So a supervisor that
     /// waits for the grace plus 10 s never has to kill the process. If other workers of the process
     /// also `run`, the process exits only after all of them have left. The process does not exit if
     /// this future was dropped.

@@ -13,6 +13,7 @@ mod control_words;
 mod deleting;
 mod dropped;
 mod ending;
+mod ending_blocked;
 mod follow_ups;
 mod headers;
 mod history;
