@@ -15,8 +15,8 @@
 --        outcome: the ms until another attempt · `dead` · `expired`: dead, because no worker
 --        started the task in time, which never blocks its lane · `cancelled` · `unstarted`: the
 --        same, because no worker started it in time · `lost`: another attempt at once, and a loss
---        instead of a failure; after the first two, `;<queue | task | lane | limit>:<ms>:<task>\n<why>` shuts that gate of the task for a
---        while
+--        instead of a failure; after the first two, `;<queue | task | lane | limit>:<ms>:<task>`,
+--        a line break and why shut that gate of the task for a while
 -- REPLY  OK, then the position of each report whose lease belongs to another worker, and
 --        `<position>=cancelled` for each task that is cancelled instead and `<position>=dead` for
 --        each one that its loss marks Dead, then `out` if effects for a relay were posted

@@ -110,16 +110,15 @@ impl Claims {
             return None;
         }
         let (now, is_quiet) = (Instant::now(), shared.shutdown.is_quiet());
-        let all_idle = shared.slots.busy() == 0;
-        if is_quiet || !all_idle || self.idle() == 0 || shared.attempts.running() > 0 {
+        if is_quiet || shared.slots.busy() > 0 || self.idle() == 0 || shared.attempts.running() > 0
+        {
             let over = shared.quarantine.give_up(now, fastrand::f64());
             for (lease, wait) in over {
                 executor::give_back_for(&shared, lease, wait);
             }
-            // Each task that is held has left a slot idle. So an operator has withheld it, and the
-            // task can't run here, but it may run on another worker.
-            let is_withheld = shared.slots.idle() == 0;
-            executor::give_back_quarantined(&shared, |_| is_quiet || is_withheld);
+            // Each held task has left a slot idle. If an operator withholds it, another may run it.
+            let is_for_others = is_quiet || shared.slots.idle() == 0;
+            executor::give_back_quarantined(&shared, |_| is_for_others);
             return None;
         }
         let (held, home) = shared.quarantine.release(now);
@@ -388,12 +387,11 @@ impl Claims {
         let (load, queues) = (self.load(), self.shared.queues.iter().zip(&self.queues));
         let times =
             queues.filter_map(|(queue, claims)| claims.polls.next_at(queue.workers(), load));
-        let next_due = times.filter(|_| !holds_back);
+        let next = times.filter(|_| !holds_back).chain(self.shared.reporter.ready_at());
         // Without an idle slot, a claim is useless while a task runs alone.
         let next_for_quarantine = quarantine.next().filter(|_| self.idle() > 0);
-        let next_due =
-            next_due.chain(self.shared.reporter.ready_at()).chain(next_for_quarantine).min();
-        next_due.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
+        let next = next.chain(next_for_quarantine).min();
+        next.map_or(REST, |due| due.saturating_duration_since(Instant::now()))
     }
 }
 

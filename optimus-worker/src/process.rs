@@ -66,8 +66,8 @@ impl Process {
         let (on_runtime, others) = (|| shared.slots.on_runtime(), &shared.config.user_threads);
         let freed = async {
             if self.returned.await.is_ok() {
-                // The end of the runtime would wait for the threads of these handlers, and for those
-                // of other code of the program.
+                // The end of the runtime would wait for the threads of these handlers, and of other
+                // code of the program.
                 while on_runtime() > 0 {
                     if ending.fall_asleep(|| on_runtime() > 0) {
                         ending.wakeup.woken().await;
@@ -89,8 +89,8 @@ impl Process {
 fn log_exit(shared: &Shared, (handlers, others): (usize, usize)) {
     let unreported = shared.attempts.running() + shared.reporter.len();
     let text = if unreported == 0 {
-        "code of the program blocks the runtime, so the process exits; all tasks of this worker are \
-         reported"
+        "code of the program blocks the runtime, so the process exits; all tasks of this worker \
+         are reported"
     } else {
         "code of the program blocks the runtime, so the process exits; tasks that are not reported \
          run again once the lease is over"

@@ -85,10 +85,10 @@ impl Worker {
     /// this future and the runtime may be unable to end. In this case, the process exits 2 s later
     /// with [`EXIT_BLOCKED`](Self::EXIT_BLOCKED), without running destructors. The same holds for
     /// rounds of shards, scans of sources, layers, services and the function for credentials. The
-    /// tasks of the handlers that are not reported yet run again once their lease is over. So a supervisor that
-    /// waits for the grace plus 10 s never has to kill the process. If other workers of the process
-    /// also `run`, the process exits only after all of them have left. The process does not exit if
-    /// this future was dropped.
+    /// tasks of the handlers that are not reported yet run again once their lease is over. So a
+    /// supervisor that waits for the grace plus 10 s never has to kill the process. If other
+    /// workers of the process also `run`, the process exits only after all of them have left. The
+    /// process does not exit if this future was dropped.
     ///
     /// # Errors
     /// [`Error::is_unavailable`] or [`Error::is_unauthorized`] if Redis can't be used at the start.

@@ -19,6 +19,9 @@ mod queues;
 mod record;
 mod reply;
 mod url;
+#[path = "../../../optimus-worker/src/user_threads.rs"]
+#[allow(dead_code, reason = "the settings of a worker name it, and no test here runs one")]
+mod user_threads;
 mod wait;
 
 /// A property that holds for all bytes.

@@ -1,7 +1,13 @@
 //! Worker processes that must end on time although code of the program outside of handlers keeps a
 //! thread of the runtime.
 
-use std::{env, future::poll_fn, sync::Arc, thread, time::Duration};
+use std::{
+    env,
+    future::poll_fn,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::common::{
     Bench, Double,
@@ -61,8 +67,8 @@ impl Layer for ParksAfterwards {
 }
 
 /// Returns credentials that are valid for a moment, and keeps its thread when it is asked again.
-async fn credentials(is_first: bool) -> Result<Credentials, BoxError> {
-    if is_first {
+async fn credentials(began: Instant) -> Result<Credentials, BoxError> {
+    if began.elapsed() < Duration::from_secs(2) {
         return Ok(Credentials::new("default", "any").valid_for(Duration::from_secs(1)));
     }
     parked().await
@@ -81,13 +87,13 @@ fn a_worker_process_for_the_other_tests() {
         .task_type::<Double>()
         .data(Rounds::default())
         .data(Rows::default());
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let builder = match setting("KEPT_BY").as_str() {
         "round" => builder.sharded(parked_rounds),
         "scan" => builder.source(parked_rows),
         "span" => builder.layer(ParksInSpan),
         "ended" => builder.layer(ParksAfterwards),
-        _ => builder.credentials(move || credentials(began.elapsed() < Duration::from_secs(2))),
+        _ => builder.credentials(move || credentials(began)),
     };
     let print = |event: LogEvent| println!("{}", event.message());
     let _default = set_default(EachEvent::new(print).of("optimus_").at(Level::ERROR));
