@@ -2,7 +2,8 @@
 
 -- A search looks at most at this many tasks. A longer cycle is not found.
 local WALK_MAX = 64
--- All searches of a call look at about this many references, so that Redis is not held up.
+-- After about this many references, the other searches of a call look only at the first level, so
+-- that Redis is not held up.
 local REFS_MAX = 8192
 
 -- The task that a reference names: its id, or the holder of a biz id; nil if there is none.

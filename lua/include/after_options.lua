@@ -1,5 +1,6 @@
 -- after_options: the prerequisites of the tasks of a submit.
 
+-- How wrong the clock of a client may be if its steps have an age.
 local STEP_CLOCK_MS = 3600000
 
 -- Reads the options of prerequisites: which tasks wait for what, have a lane, give up when, and are
@@ -38,12 +39,11 @@ end
 -- Which prerequisites are not met. `unmet` has them by position, if there are any. Returns the
 -- position of the first other option.
 local function read_prerequisites(queue, found, options, at, ids, now)
-  found.after, found.give_up, found.has_lane, found.waits = {}, {}, {}, {}
-  found.is_step = {}
+  found.after, found.give_up, found.has_lane, found.is_step, found.waits = {}, {}, {}, {}, {}
   -- What tasks of this call wait for; those accepted so far, and how many of `waits` were noted.
   found.asked, found.waiting_here, found.waits_noted = {}, {}, 0
   local first = read_after_options(found, options, at, ids)
-  -- The age of a step counts from the time in its id, which a wrong clock has made.
+  -- The age of a step counts from the time in its id. If the clock was wrong, it waits on.
   if math.abs(now - (tonumber(queue.here) or 0)) > STEP_CLOCK_MS then
     found.is_step = {}
   end
