@@ -209,19 +209,25 @@ pub(crate) fn numbers_of(list: &str) -> impl Iterator<Item = u64> {
     let mut left = Some(list.as_bytes());
     iter::from_fn(move || {
         let bytes = left?;
-        let mut number = Some(0_u64);
-        for (at, byte) in bytes.iter().enumerate() {
-            if *byte == b',' {
-                left = Some(&bytes[at + 1..]);
-                return Some(number.unwrap_or(0));
-            }
-            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
-            number = number.and_then(|number| number.checked_mul(10)?.checked_add(digit?));
+        let (mut number, mut length, mut is_number) = (0_u64, 0, true);
+        for byte in bytes.iter().take_while(|byte| **byte != b',') {
+            let digit = byte.wrapping_sub(b'0');
+            is_number &= digit <= 9;
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+            length += 1;
         }
-        left = None;
-        Some(number.unwrap_or(0))
+        left = bytes.get(length + 1..);
+        if is_number && length > DIGITS {
+            // It may be too large.
+            let text = str::from_utf8(&bytes[..length]).unwrap_or_default();
+            number = text.parse().unwrap_or(0);
+        }
+        Some(if is_number { number } else { 0 })
     })
 }
+
+/// Any number of so many digits is below 2^64.
+const DIGITS: usize = 19;
 
 /// The width of the buckets of a stored row.
 #[derive(Debug, Clone, Copy)]
