@@ -27,7 +27,7 @@ use crate::{
 const PAGES_MAX: usize = 16;
 /// How many tasks one step changes, in calls of [`PACED`]. What was changed is stored once, so that
 /// small calls do not make an operation slow.
-pub(super) const CHANGED_MAX: usize = 4 * PACED;
+pub(super) const CHANGED_MAX: usize = 8 * PACED;
 /// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
 const STEP_MAX: Duration = Duration::from_secs(2);
 /// So many tasks more than twice those of a list are read of it. Tasks that join it meanwhile are
