@@ -23,7 +23,7 @@ local order, groups, read, bytes = {}, {}, 0, 0
 for i = 1, #found, 2 do
   local id, at = found[i], found[i + 1]
   local history = redis.call('HGET', errors, id) or ''
-  local line = string.match(history, '[^\n]*$')
+  local line = last_line(history)
   -- A worker writes the reason first and the fingerprint last. Quotes inside a message are escaped.
   local reason = string.match(line, '^%d+ {"reason":"([%a_]+)"') or ''
   local print = string.match(line, ',"fp":"([-%w_]+)"}$') or ''

@@ -51,7 +51,7 @@ local function add(id, worker, at, summary)
   local record = summary == '' and records[id]
   if record then
     header, tried = string.match(record, '^[^\n]*'), counted[id] or ''
-    failure = histories[id] and string.match(histories[id], '[^\n]*$') or ''
+    failure = histories[id] and last_line(histories[id]) or ''
   end
   rows[count + 1], rows[count + 2], rows[count + 3], rows[count + 4] = id, worker, at, header
   rows[count + 5], rows[count + 6], rows[count + 7] = tried, failure, summary

@@ -45,7 +45,7 @@ local function mark_of(batch, keys, id, state, at)
     history = redis.call('HGET', errors, id) or ''
   end
   batch.histories[id] = history
-  return tonumber(string.match(string.match(history, '[^\n]*$'), '^%d+') or 0)
+  return tonumber(string.match(last_line(history), '^%d+') or 0)
 end
 
 -- Returns whether a call means its nth task, which is in this state since or until that time: it is

@@ -36,6 +36,19 @@ fn has_number(line: &str, list: &str) -> bool {
     line.split(list).skip(1).any(numbered)
 }
 
+/// Returns the patterns that are to match up to the end, and are tried at each byte of the text:
+/// they begin neither at its begin nor with a literal, so they cost up to the square of its length.
+/// Runs of digits (`%d+$`) are short.
+fn slow_patterns(file: &File) -> Vec<Finding> {
+    let is_slow = |text: &&str| text.ends_with('$') && text.starts_with(['[', '.', '(']);
+    let lines = file.text.lines().enumerate().filter(|_| file.is_lua());
+    lines
+        .flat_map(|(at, line)| line.split('\'').skip(1).step_by(2).map(move |text| (at, text)))
+        .filter(|(_, text)| is_slow(text))
+        .map(|(at, text)| file.at(at, text))
+        .collect()
+}
+
 /// Returns whether the page mentions the script, as `claim` or `claim.lua` in code style.
 fn is_on_page(page: &str, name: &str) -> bool {
     [format!("`{name}`"), format!("`{name}.lua`"), format!("`lua/{name}.lua`")]
@@ -57,6 +70,11 @@ fn every_lua_file_begins_with_its_name() {
         "begin the script with `-- <name>: <what it does>`, where the name is the file's name",
         headless,
     );
+}
+
+#[test]
+fn no_pattern_costs_the_square_of_a_text() {
+    hold("begin the pattern with `^`", slow_patterns);
 }
 
 #[test]
@@ -89,6 +107,9 @@ fn a_script_that_breaks_the_form_is_found() {
     assert_eq!(headless(&File::new("lua/include/due.lua", "-- claim: x")).len(), 1);
     assert_eq!(late_numbers(&script("-- Checks.\ncall(KEYS[1])\ncall(ARGV[ 2], a)")).len(), 2);
     assert_eq!(late_numbers(&script("call(KEYS[1])")).len(), 1, "a script without checks");
+
+    assert_eq!(slow_patterns(&script("x = string.match(y, '[^a]*$')")).len(), 1);
+    assert!(slow_patterns(&script("x = string.match(y, '^.*b(.*)$'), match(z, ',c$')")).is_empty());
 
     assert!(is_on_page("- `claim`: takes", "claim") && !is_on_page("we claim", "claim"));
     assert!(is_in_table("\"claim\": []", "claim") && !is_in_table("reclaim.lua", "claim"));

@@ -200,7 +200,7 @@ scripts! {
         "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
         "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "outbox_left", "operation_batch", "due_again",
+        "outbox_left", "last_line", "operation_batch", "due_again",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips", "tries", "operated:",
@@ -211,7 +211,7 @@ scripts! {
         "task_uncount", "gather", "lane_find", "gate_class", "gate_find", "task_find",
         "key_as_table", "due_next", "end_mark", "after", "after_post", "after_ref", "after_end",
         "after_cycle", "group", "after_resolve", "after_wait", "after_again", "report_out",
-        "outbox_left", "operation_batch", "due_again",
+        "outbox_left", "last_line", "operation_batch", "due_again",
     ] [
         "meta", "tasks", "ready", "priority", "priorities", "delayed", "retry", "dead",
         "cancelled", "workers", "success", "tries", "cancel", "wake", "skips",
@@ -220,7 +220,7 @@ scripts! {
     RUN_NOW = "run_now": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "due_next", "gather",
         "lane_find", "gate_class", "gate_find", "task_find", "task_standings", "worker_holders",
-        "operation_batch",
+        "last_line", "operation_batch",
     ] [
         "meta", "tasks", "delayed", "retry", "dead", "cancelled", "workers", "success", "wake",
         "operated:",
@@ -277,7 +277,7 @@ scripts! {
         "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
         "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
         "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "outbox_left", "task_log", "operation_batch",
+        "outbox_left", "task_log", "last_line", "operation_batch",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted", "logs", "logged",
@@ -311,7 +311,7 @@ scripts! {
     ];
     LIST = "list": [
         "clock", "key_of", "ready_entry", "worker_last_claim", "task_header", "gather", "lane_find",
-        "gate_class", "gate_find", "task_find",
+        "gate_class", "gate_find", "task_find", "last_line",
     ] [
         "meta", "tasks", "ready", "priority", "delayed", "retry", "dead", "cancelled", "workers",
         "success", "tries", "errors", "skips",
@@ -341,7 +341,7 @@ scripts! {
     ];
     TALLY = "tally": ["clock", "tally_row"] ["worker:", "tally", "minutes", "hours", "days"];
     STATS = "stats": ["clock"] ["tally", "minutes", "hours", "days"];
-    FINGERPRINTS = "fingerprints": [] ["dead", "errors"];
+    FINGERPRINTS = "fingerprints": ["last_line"] ["dead", "errors"];
     RETAIN = "retain": ["clock"] ["meta", "histories", "history_bytes"];
     HISTORY = "history": ["clock"] ["history_bytes", "success"];
     ANNOTATE = "annotate": ["clock", "task_log"] ["logs", "logged"];

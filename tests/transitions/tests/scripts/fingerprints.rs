@@ -55,6 +55,24 @@ async fn dead_tasks_are_counted_by_the_fingerprints_of_their_last_errors(bench: 
     assert_eq!((found.dead, found.groups.len()), (4, 2));
 }
 
+async fn long_histories_take_no_longer_than_their_bytes(bench: Bench) {
+    let line = format!("5 {}", entry(&"x".repeat(8_000), "AAAAAAAAAAA"));
+    let history = [line.as_str(); 10].join("\n");
+    for number in 0..40_u64 {
+        let id = format!("0-{number:020}");
+        let (dead, errors) = (bench.key("dead"), bench.key("errors"));
+        let _: u8 = bench.raw(cmd("ZADD").arg(dead).arg(number).arg(&id)).await;
+        let _: u8 = bench.raw(cmd("HSET").arg(errors).arg(&id).arg(&history)).await;
+        let _: u8 = bench.raw(cmd("HSET").arg(bench.key("tasks")).arg(&id).arg("{}\n")).await;
+    }
+    let begun = std::time::Instant::now();
+    let found = read(&bench).await;
+    assert_eq!(found.read, 40);
+    bench.now().list(&bench.queue, optimus_core::TaskState::Dead, 40, "").await.unwrap();
+    // The square of a line would take a second a task.
+    assert!(begun.elapsed() < ms(10_000), "{:?}", begun.elapsed());
+}
+
 async fn many_dead_tasks_are_read_in_steps_with_each_task_once(bench: Bench) {
     let key = bench.key("dead");
     let errors = bench.key("errors");
@@ -96,6 +114,7 @@ async fn long_histories_end_a_step_early(bench: Bench) {
 
 on_both![
     dead_tasks_are_counted_by_the_fingerprints_of_their_last_errors,
+    long_histories_take_no_longer_than_their_bytes,
     many_dead_tasks_are_read_in_steps_with_each_task_once,
     long_histories_end_a_step_early,
 ];
