@@ -4,7 +4,8 @@
 -- and the caller repeats it, as after a clock that was set back. So the counts are right.
 --
 -- KEYS   the naming block
--- ARGV   1 now override · 2 ms for which the holder of an overdue item does not get it again · 3
+-- ARGV   1 now override · 2 ms for which the holder of an overdue item does not get it again, if no
+--        assignee has said that · 3
 --        `counts`, `open`, `assigned` or `assignees` · 4 how many rows a page skips · 5 how many it
 --        has
 -- REPLY  OK, `1` alone if the caller must repeat the call; else `0` and the counts: items in the
@@ -31,7 +32,8 @@ local back = lost_items(keys, now, '')
 late_times(back, head, now)
 redis.call('ZCARD', pool)
 redis.call('HLEN', holders)
-read_returns(back, now, hold_ms)
+-- What the caller says may not be what the assignees said.
+read_returns(back, now, head.hold_ms > 0 and head.hold_ms or hold_ms)
 
 local is_over = back.items[1] or back.ended[1] or back.moved
 local reply = { 'OK', '0' }

@@ -2,13 +2,13 @@
 
 use optimus_core::{
     Added, Item, ItemPlace,
-    broker::{DispenserCounts, Refusal},
+    broker::{DispenserCounts, HoldTimes, Refusal},
     platform::instant,
 };
 use redis::cmd;
 
 use crate::{
-    acts::refusal,
+    acts::{ms, refusal},
     bench::{Bench, START},
     dispensers::{TIMES, ids, items, numbered},
 };
@@ -220,6 +220,20 @@ async fn a_peek_counts_and_lists(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
+async fn a_peek_bars_an_item_by_the_time_of_the_assignees_and_not_by_its_own(bench: Bench) {
+    bench.add_items(0, &items(&["a"])).await;
+    for at in (0..60_000).step_by(9_000) {
+        assert_eq!(ids(&bench.assign(at, "ann", 1).await), ["a"]);
+    }
+    let own = HoldTimes { hold: ms(600_000), ..TIMES };
+    let open = bench.at(60_000).dispenser_open(&bench.queue, own, (0, 9)).await.unwrap();
+    assert_eq!(open[0].last_assignee.as_deref(), Some("ann"));
+    for at in [61_000, 69_999] {
+        assert_eq!(ids(&bench.assign(at, "ann", 1).await), [""; 0]);
+    }
+    assert_eq!(ids(&bench.assign(70_000, "ann", 1).await), ["a"]);
+}
+
 async fn a_newer_layout_is_left_alone(bench: Bench) {
     bench.add_items(0, &items(&["a", "b"])).await;
     bench.assign(1, "ann", 1).await;
@@ -250,5 +264,6 @@ on_both![
     each_step_of_a_rebuild_can_be_named,
     the_end_of_a_rebuild_works_in_pages,
     a_peek_counts_and_lists,
+    a_peek_bars_an_item_by_the_time_of_the_assignees_and_not_by_its_own,
     a_newer_layout_is_left_alone,
 ];
