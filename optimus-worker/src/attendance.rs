@@ -57,8 +57,8 @@ pub(crate) struct Attends {
     probe: RuntimeProbe,
     /// Whether the log says that the runtime is blocked.
     is_blocked: bool,
-    /// The number of the last wish that was obeyed.
-    obeyed: u64,
+    /// The last wish that was obeyed, and its number.
+    obeyed: (u64, String),
     /// When it attends next at the latest.
     next: Instant,
     /// Whether it has said that nothing runs, and nothing has run for long since then.
@@ -75,7 +75,7 @@ impl Attends {
         let about = about(&shared);
         let (cpu, probe, next) = (CpuUse::default(), RuntimeProbe::default(), Instant::now());
         let is_blocked = false;
-        let (obeyed, rests, busy_since, connects) = (0, false, None, 0);
+        let (obeyed, rests, busy_since, connects) = ((0, String::new()), false, None, 0);
         Self {
             shared,
             broker,
@@ -133,13 +133,16 @@ impl Attends {
         };
         let (number, wish) = self.broker.attend(&Broker::fleet(), attendance).await?;
         self.connects = self.broker.connects();
-        let is_new = number != self.obeyed;
-        self.obeyed = number;
-        self.next = Instant::now() + pace.wait();
-        self.rests = is_idle;
+        // After a failover that lost the last wish, an earlier one is the last, and was obeyed; a
+        // later one may have the number of the lost one.
+        let (last, obeyed) = &self.obeyed;
+        let is_new = number > *last || (number == *last && wish != *obeyed);
         if let Some(wish) = Wish::read(&wish).filter(|_| is_new) {
             self.obey(wish);
         }
+        self.obeyed = (number, wish);
+        self.next = Instant::now() + pace.wait();
+        self.rests = is_idle;
         Ok(is_new)
     }
 

@@ -200,6 +200,36 @@ async fn an_idle_process_obeys_at_once_although_it_attends_rarely() {
 }
 
 #[tokio::test]
+async fn a_process_obeys_no_wish_twice_and_the_next_one_if_redis_has_lost_the_last() {
+    let bench = Bench::on_redis().await;
+    let worker = bench.start(bench.worker().concurrency(4).task_type::<Wait>().data(Gate::new()));
+    let seen = only(&bench, "it is there", |process| process.doing.slots == 4).await;
+    let process = bench.client.process(&seen.id);
+    for count in [1, 2] {
+        assert_eq!(process.slots(count).await.unwrap(), ProcessAnswer::Asked);
+        only(&bench, "it has obeyed", |process| process.doing.slots == count).await;
+    }
+    let key = |name: &str| format!("{{{}:@fleet:0}}:{name}:{}", bench.namespace(), seen.id);
+    let (mut raw, known, wake) = (bench.raw().await, key("process"), key("wake"));
+    let lost: [&[u8]; 6] = [b"HSET", known.as_bytes(), b"wishes", b"1", b"wish", b"slots 1"];
+    raw.run_words(&lost).await;
+    // One that obeys attends once more, to say so.
+    for _ in 0..2 {
+        let before = all(&bench).await.remove(0).seen;
+        eventually("it attends", PATIENCE, async || {
+            raw.run(&format!("RPUSH {wake} 1")).await;
+            all(&bench).await.remove(0).seen > before
+        })
+        .await;
+        let slots = all(&bench).await.remove(0).doing.slots;
+        assert_eq!(slots, 2, "the first wish was obeyed before");
+    }
+    assert_eq!(process.slots(3).await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it has obeyed", |process| process.doing.slots == 3).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn an_operator_asks_only_processes_that_are_there_and_for_what_is_possible() {
     let bench = Bench::on_memory().await;
     let nobody = bench.client.process(&WorkerId::from_stored("vm-1-00000000"));
