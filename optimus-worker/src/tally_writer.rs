@@ -55,13 +55,19 @@ impl TallyWriter {
     /// Adds the last counts of a worker that ends.
     pub(crate) async fn leave(&mut self) {
         self.broker = self.broker.within(LAST_WITHIN);
-        if tokio::time::timeout(LAST_WITHIN, self.add_all()).await.is_err() {
+        let adding = async {
+            // A queue whose call had no answer adds its later counts by the second turn.
+            self.add_all().await;
+            self.add_all().await;
+        };
+        if tokio::time::timeout(LAST_WITHIN, adding).await.is_err() {
             let text = "could not add the last counts to the statistics in time";
             log_event!(self.shared.log, DEBUG, "{text}");
         }
     }
 
-    /// Adds all counts, one call for each queue in a write. Ends at the first failure.
+    /// Adds all counts, one call for each queue in a write. A queue whose call fails waits for the
+    /// next turn.
     async fn add_all(&mut self) {
         for (place, unsent) in self.queues.iter_mut().enumerate() {
             // What can't be added now is added to what is counted later.
@@ -69,10 +75,12 @@ impl TallyWriter {
                 unsent.take(self.shared.task_tallies.take(place));
             }
         }
+        let mut has_failed = vec![false; self.queues.len()];
         for _ in 0..CALLS_MAX {
             let mut places = Vec::new();
             let mut calls = Vec::new();
-            for (place, unsent) in self.queues.iter_mut().enumerate() {
+            let open = self.queues.iter_mut().enumerate().filter(|(place, _)| !has_failed[*place]);
+            for (place, unsent) in open {
                 let Some(call) = unsent.calls.front_mut() else { continue };
                 let queue = &self.shared.queues[place];
                 let worker = call.sent_as.get_or_insert_with(|| queue.worker());
@@ -84,13 +92,9 @@ impl TallyWriter {
                 return;
             }
             let answers = self.broker.run_all(calls).await;
-            let mut has_failed = false;
             for (place, answer) in places.into_iter().zip(answers) {
-                has_failed |= answer.is_err();
+                has_failed[place] = answer.is_err();
                 self.queues[place].take_in(&self.shared, &self.shared.queues[place], answer);
-            }
-            if has_failed {
-                return;
             }
         }
     }
