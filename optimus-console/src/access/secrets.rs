@@ -64,7 +64,8 @@ impl Secrets {
     /// is in no configuration. `printf %s "$SECRET" | sha256sum | cut -c-64` prints it.
     ///
     /// # Errors
-    /// [`ConsoleError::Secret`] if it has another form, or if somebody else has it.
+    /// [`ConsoleError::Secret`] if it has another form, if it is that of an empty secret, or if
+    /// somebody else has it.
     pub fn add_sha256(self, identity: Identity, digest: &str) -> Result<Self, ConsoleError> {
         let digest = Digest::from_hex(digest).ok_or_else(|| {
             ConsoleError::Secret(format!(
@@ -72,6 +73,13 @@ impl Secrets {
                 identity.name
             ))
         })?;
+        if digest == Digest::of(b"") {
+            return Err(ConsoleError::Secret(format!(
+                "the SHA-256 of {:?} is that of an empty secret; was the variable that holds the \
+                 secret set?",
+                identity.name
+            )));
+        }
         self.push(identity, digest)
     }
 
@@ -150,6 +158,8 @@ mod tests {
         assert!(!format!("{secrets:?}").contains("secret of"));
         assert!(secrets.clone().add(bob.clone(), "the secret of ann").is_err());
         assert!(secrets.clone().add(bob.clone(), "short").is_err());
-        assert!(secrets.add_sha256(bob, "é".repeat(32).as_str()).is_err());
+        assert!(secrets.clone().add_sha256(bob.clone(), "é".repeat(32).as_str()).is_err());
+        let empty = Digest::of(b"").0.map(|byte| format!("{byte:02x}")).concat();
+        assert!(secrets.add_sha256(bob, &empty).is_err());
     }
 }
