@@ -64,8 +64,11 @@ impl Sampling {
         most: usize,
     ) -> Vec<(QueueName, Arc<Fingerprints>)> {
         if snapshot.redis.up {
-            let reading = self.failures(dying.clone(), most);
-            if let Ok(Ok((found, _))) = timeout(READ_WITHIN, reading).await {
+            let (failures, inspector) = (self.failures.clone(), self.inspector.clone());
+            let queues = dying.clone();
+            // A read that takes longer goes on, so that the next overview has what it finds.
+            let reading = async move { failures.read(&inspector, queues, most).await };
+            if let Ok(Ok(Ok((found, _)))) = timeout(READ_WITHIN, tokio::spawn(reading)).await {
                 return found;
             }
         }

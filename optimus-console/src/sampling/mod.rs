@@ -37,7 +37,7 @@ pub(crate) struct Sampling {
     client: Client,
     inspector: Inspector,
     past: Mutex<Past>,
-    failures: Failures,
+    failures: Arc<Failures>,
     own_features: OwnFeatures,
     /// One overview is made at a time.
     forming: Mutex<()>,
@@ -60,7 +60,7 @@ impl Sampling {
             client: client.clone(),
             inspector: client.inspector(),
             past: Mutex::new(Past::new(client)),
-            failures: Failures::default(),
+            failures: Arc::default(),
             own_features: OwnFeatures::default(),
             forming: Mutex::default(),
             last: RwLock::default(),
