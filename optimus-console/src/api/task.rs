@@ -14,7 +14,10 @@ use super::{
 use crate::{
     problem::{ErrorBody, Problem},
     seat::{Named, QUEUE_IN_PATH, Seat, Segment},
-    view::{ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, span_ms},
+    view::{
+        ErrorRow, ProgressRow, Shown, at_ms, beginning_shown, headers_shown, kept, line_shown,
+        span_ms,
+    },
 };
 
 /// A task.
@@ -178,7 +181,7 @@ fn page_of(
             .map(|progress| ProgressRow::of(&progress, payloads)),
         running_since_ms,
         summary,
-        undecodable: undecodable.map(ToString::to_string),
+        undecodable: undecodable.map(|problem| line_shown(&problem.to_string(), payloads)),
         explain,
     }
 }

@@ -226,6 +226,8 @@ async fn schedules_of(
 fn schedule_row(found: &ScheduleDetails, workers: &[WorkerDetails], seat: &Seat) -> ThingRow {
     let why = Some(line_shown(&found.paused_why, seat.payloads())).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+    let unreadable = found.record.as_ref().err();
+    let unreadable = unreadable.map(|problem| line_shown(&problem.to_string(), seat.payloads()));
     let state = match (&found.paused, found.overdue(workers)) {
         (Some((_, by)), _) if by.is_empty() => format!("paused{why}"),
         (Some((_, by)), _) => format!("paused by {by}{why}"),
@@ -249,7 +251,7 @@ fn schedule_row(found: &ScheduleDetails, workers: &[WorkerDetails], seat: &Seat)
             found.last.map(|at| Fact::at("last", at)),
             found.last_id.as_ref().map(|id| Fact::tasks("last task", [id])),
             Fact::of("release", found.release.as_ref()),
-            Fact::of("unreadable", found.record.as_ref().err()),
+            Fact::of("unreadable", unreadable),
         ]
         .into_iter()
         .flatten()
