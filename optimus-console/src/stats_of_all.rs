@@ -58,7 +58,7 @@ pub(crate) struct Sum {
     pub(crate) stats: StatsShown,
     /// How many queues were added up.
     pub(crate) queues: usize,
-    /// How many were left out, because there are too many.
+    /// How many were left out, because there are too many, or because they can't be read.
     pub(crate) left_out: usize,
 }
 
@@ -133,7 +133,9 @@ async fn read_all(app: &App, identity: &Identity, asked: Asked) -> Result<Arc<Su
         let is_ending = |_| Problem::unavailable("the console ends");
         sum.add(part.map_err(is_ending)??);
     }
-    let sum = Arc::new(Sum { stats: StatsShown::of(sum, last), queues: count, left_out });
+    let unreadable = sum.unreadable.len();
+    let (queues, left_out) = (count - unreadable, left_out + unreadable);
+    let sum = Arc::new(Sum { stats: StatsShown::of(sum, last), queues, left_out });
     app.stats_of_all.keep(asked, sum.clone(), begun.elapsed());
     Ok(sum)
 }

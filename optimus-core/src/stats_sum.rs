@@ -27,17 +27,22 @@ pub struct StatsSum {
     pub rows: BTreeMap<DateTime<Utc>, TaskStats>,
     /// What ended, by the name of the task; see [`OTHER_TASKS`](crate::OTHER_TASKS).
     pub tasks: BTreeMap<String, TaskStats>,
+    /// The queues that are left out, because they can't be read, such as for a key that another
+    /// program has written.
+    pub unreadable: Vec<(QueueName, Error)>,
 }
 
 impl StatsSum {
     /// Makes a sum of nothing.
     pub fn new(unit: StatsUnit) -> Self {
-        Self { unit, until: DateTime::UNIX_EPOCH, rows: BTreeMap::new(), tasks: BTreeMap::new() }
+        let (rows, tasks) = (BTreeMap::new(), BTreeMap::new());
+        Self { unit, until: DateTime::UNIX_EPOCH, rows, tasks, unreadable: Vec::new() }
     }
 
     /// Adds another sum of the same unit.
     pub fn add(&mut self, other: Self) {
         self.until = self.until.max(other.until);
+        self.unreadable.extend(other.unreadable);
         for (since, stats) in other.rows {
             self.rows.entry(since).or_default().add(&stats);
         }
@@ -78,7 +83,8 @@ impl StatsSum {
 
 impl Inspector {
     /// Adds up what ended in these queues in the last `last` minutes, hours or days: two to five
-    /// commands a queue, eight queues in a write.
+    /// commands a queue, eight queues in a write. Queues that can't be read are in
+    /// [`unreadable`](StatsSum::unreadable).
     ///
     /// ```
     /// # async fn doc(client: &optimus_core::Client) -> Result<(), optimus_core::Error> {
@@ -105,8 +111,12 @@ impl Inspector {
         check_last(last)?;
         let mut sum = StatsSum::new(unit);
         for part in queues.chunks(QUEUES_A_WRITE) {
-            for stored in self.broker.stats_of(part, unit, last).await? {
-                sum.add_stored(last, &stored);
+            let stored = self.broker.stats_of(part, unit, last).await?;
+            for (queue, stored) in part.iter().zip(stored) {
+                match stored {
+                    Ok(stored) => sum.add_stored(last, &stored),
+                    Err(problem) => sum.unreadable.push((queue.clone(), problem.into())),
+                }
             }
         }
         Ok(sum)

@@ -83,7 +83,10 @@ pub(crate) async fn of_queue(
 ) -> Result<Json<StatsPage>, Problem> {
     let queue = seat.queue(&name)?;
     let (unit, last) = asked.asked();
-    let sum = seat.inspector().stats_sum(&[queue], unit, last).await?;
+    let mut sum = seat.inspector().stats_sum(&[queue], unit, last).await?;
+    if let Some((_, problem)) = sum.unreadable.pop() {
+        return Err(problem.into());
+    }
     Ok(Json(page_of(&StatsShown::of(sum, last), (1, 0))))
 }
 

@@ -1,7 +1,10 @@
 //! `tally` and `stats`: the statistics of a queue.
 
+use redis::Value;
+
 use super::{
-    BATCH_MAX, Broker, BrokerError, Reply, ScriptCall, inspect::get, reply::plain_list, scripts,
+    BATCH_MAX, Broker, BrokerError, Reply, ScriptCall, inspect::get, overview::of_one_queue,
+    reply::plain_list, scripts,
 };
 use crate::{
     id::{QueueName, WorkerId},
@@ -44,19 +47,20 @@ impl Broker {
         last: u32,
     ) -> Result<Stats, BrokerError> {
         let mut found = self.stats_of(std::slice::from_ref(queue), unit, last).await?;
-        Ok(Stats::of(unit, last, &found.pop().expect("one for each queue")))
+        Ok(Stats::of(unit, last, &found.pop().expect("one for each queue")?))
     }
 
     /// Reads what is stored of the last `last` minutes, hours or days of each queue, in one write.
     /// Finished rows do not change, so plain commands read them, which cost Redis a quarter of a
     /// script that does. The script reads the open rows, and again the latest finished ones: a row
-    /// may be finished between the commands.
+    /// may be finished between the commands. A queue that Redis can't read has that error, and the
+    /// others are read.
     pub(crate) async fn stats_of(
         &self,
         queues: &[QueueName],
         unit: StatsUnit,
         last: u32,
-    ) -> Result<Vec<StoredRows>, BrokerError> {
+    ) -> Result<Vec<Result<StoredRows, BrokerError>>, BrokerError> {
         let pages = pages_of(last.min(unit.kept()) as usize);
         let mut commands = Vec::new();
         for queue in queues {
@@ -69,11 +73,8 @@ impl Broker {
             |queue: &QueueName| self.call(&scripts::STATS, queue, "").arg(unit.key()).arg(LATEST);
         let mut found = Vec::with_capacity(queues.len());
         for open in self.run_all(queues.iter().map(call).collect()).await {
-            let mut rows = Vec::new();
-            for page in finished.by_ref().take(pages.len()) {
-                rows.extend(plain_list("LRANGE", page?)?.into_iter().map(text_of));
-            }
-            found.push(read_stats(open?, rows)?);
+            let rows: Vec<_> = finished.by_ref().take(pages.len()).collect();
+            found.push(of_one_queue(read_stats(open, rows))?);
         }
         Ok(found)
     }
@@ -100,7 +101,14 @@ fn text_of(row: Vec<u8>) -> String {
     String::from_utf8(row).unwrap_or_default()
 }
 
-fn read_stats(mut open: Reply, mut finished: Vec<String>) -> Result<StoredRows, BrokerError> {
+fn read_stats(
+    open: Result<Reply, BrokerError>,
+    pages: Vec<Result<Value, BrokerError>>,
+) -> Result<StoredRows, BrokerError> {
+    let (mut open, mut finished) = (open?, Vec::new());
+    for page in pages {
+        finished.extend(plain_list("LRANGE", page?)?.into_iter().map(text_of));
+    }
     let now_ms = open.number()?;
     let rows = [open.text()?, open.text()?, open.text()?];
     for row in open.rest()? {
