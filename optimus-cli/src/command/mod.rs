@@ -66,7 +66,7 @@ async fn operate(command: Command, session: &Session<'_>) -> Result<Exit, Failur
         Command::Queue(command) => queue::run(command, session).await,
         Command::Task(command) => task::run(command, session).await,
         Command::Dead(command) => dead::run(command, session).await,
-        Command::Op(command) => op::run(command, session).await,
+        Command::Op(command) => Box::pin(op::run(command, session)).await,
         Command::Worker(command) => worker::run(command, session).await,
         Command::Process(command) => process::run(command, session).await,
         Command::Stats(command) => stats::run(command, session).await,

@@ -63,6 +63,8 @@ pub(super) struct Hold {
     pub(super) queues: Option<Vec<QueueName>>,
     /// Which tasks of the queue this carrier has counted: lists may have a task twice.
     pub(super) seen: HashSet<Uuid>,
+    /// Which tasks of the list it has read.
+    pub(super) listed: HashSet<Uuid>,
     /// Counted tasks that are not stored yet.
     pub(super) found: Vec<Chunk>,
     /// The counted tasks that are being changed, and their number.
@@ -270,6 +272,7 @@ impl Carrier {
             stored_queue,
             queues,
             seen: HashSet::new(),
+            listed: HashSet::new(),
             found,
             chunk,
             has_reached,

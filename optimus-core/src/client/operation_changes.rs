@@ -30,8 +30,8 @@ const PAGES_MAX: usize = 16;
 pub(super) const CHANGED_MAX: usize = 8 * PACED;
 /// After this time a step ends, whatever it has read: what it knows is stored far within a lease.
 const STEP_MAX: Duration = Duration::from_secs(2);
-/// So many tasks more than twice those of a list are read of it. Tasks that join it meanwhile are
-/// counted, too, but a count must end.
+/// So many tasks more than twice those of a list are read of it, each counted once. Tasks that join
+/// it meanwhile are counted, too, but a count must end.
 const UNREAD_MORE: u64 = 1_024;
 /// So many tasks are remembered, in up to 40 MB. One that is counted twice is gone in the end.
 const SEEN_MAX: usize = 1_000_000;
@@ -52,6 +52,9 @@ struct Matching {
     rows: Vec<TaskRow>,
     tasks: Vec<Counted>,
     scanned: u64,
+    /// How many of the rows were on no page before. A task that was cancelled and requeued is in
+    /// the ready list more than once.
+    new: u64,
     /// Where the page ends; empty if the list ends.
     next: String,
 }
@@ -81,7 +84,7 @@ impl Changes<'_> {
                 hold.progress.note(row);
             }
             keep(hold, &place.queue, found.tasks);
-            self.go_on(hold, place, found.next, found.scanned).await?;
+            self.go_on(hold, place, found.next, found.new).await?;
             self.pace.rest(begun).await;
             if hold.renewed.elapsed() > STEP_MAX {
                 break;
@@ -231,17 +234,18 @@ impl Changes<'_> {
         hold: &mut Hold,
         place: Place,
         next: String,
-        scanned: u64,
+        new: u64,
     ) -> Result<(), BrokerError> {
         let unread = match place.unread {
             _ if next.is_empty() => 0,
-            Some(unread) => unread.saturating_sub(scanned),
+            Some(unread) => unread.saturating_sub(new),
             None => 2 * self.size(&place).await? + UNREAD_MORE,
         };
         if unread > 0 {
             hold.progress.place = Some(Place { after: next, unread: Some(unread), ..place });
             return Ok(());
         }
+        hold.listed = HashSet::new();
         let states = &hold.about.filter.states;
         let nth = states.iter().position(|state| *state == place.state);
         if let Some(state) = nth.and_then(|nth| states.get(nth + 1)) {
@@ -300,8 +304,9 @@ impl Changes<'_> {
         };
         let added_ms = hold.saved.added_ms;
         let (scanned, next) = (listed.rows.len() as u64, listed.next);
-        let (mut rows, mut tasks) = (Vec::new(), Vec::new());
+        let (mut rows, mut tasks, mut new) = (Vec::new(), Vec::new(), 0);
         for row in listed.rows {
+            new += u64::from(is_new(&mut hold.listed, &row.id));
             let mark = Mark::of(*state, &row);
             let row = TaskRow::of(*state, row);
             let is_due = hold.about.act == OperationAct::RunNow
@@ -312,7 +317,7 @@ impl Changes<'_> {
                 rows.push(row);
             }
         }
-        Ok(Matching { rows, tasks, scanned, next })
+        Ok(Matching { rows, tasks, scanned, new, next })
     }
 }
 

@@ -340,3 +340,24 @@ async fn an_operation_changes_few_tasks_a_call_and_reads_what_it_has_counted_onc
     let saves = of_key(format!("{{{}:@operations:0}}:carried", bench.namespace())).count();
     assert!((8..=12).contains(&saves), "{saves} times it was stored how far the operation is");
 }
+
+#[tokio::test]
+async fn tasks_behind_many_entries_of_others_that_were_cancelled_and_requeued_are_counted() {
+    let bench = Bench::on_redis().await;
+    let calls: Vec<_> = (0..1_500).map(|number| Double { number }.call()).collect();
+    let handles = bench.client.submit_all(calls).await.unwrap();
+    let key = |name| bench.key("default", name);
+    let mut raw = bench.raw().await;
+    // What a cancel of all leaves in the list, if they were tried.
+    for cancels in 1..=2 {
+        for handle in &handles {
+            let id = handle.id().stored();
+            raw.run(&format!("RPUSH {} kkkkkkkk:{id}", key("ready"))).await;
+            raw.run(&format!("HSET {} {id} {cancels}", key("skips"))).await;
+        }
+    }
+    raw.run(&format!("HSET {} tombstones 3000", key("meta"))).await;
+    submitted(&bench, 3).await;
+    let operation = counted(&bench, OperationAct::Delete, all(TaskState::Ready)).await;
+    assert_eq!(operation.matched, 1_503);
+}
