@@ -117,7 +117,10 @@ async fn ask(session: &Session<'_>, act: Act, ids: &[TaskId]) -> Vec<Result<Fate
             client.delete_all(ids).await.into_iter().map(|answer| answer.map(fate)).collect()
         }
         Act::RunNow => {
-            let fate = |_: RunNowAnswer| Fate::Done;
+            let fate = |answer| match answer {
+                RunNowAnswer::Started => Fate::Started,
+                _ => Fate::Done,
+            };
             client.run_now_all(ids).await.into_iter().map(|answer| answer.map(fate)).collect()
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use optimus_core::{
     Fingerprint, OperationFilter, PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     older: Option<Duration>,
     /// Tasks whose last error has this text in its first 200 characters.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     error: Option<String>,
     /// Tasks whose last attempt ended so: `failed`, `timed_out`, `panicked`, `lost` or another
     /// reason.

@@ -19,6 +19,9 @@ pub(crate) struct Tally {
     /// How many run, and were asked to stop.
     #[serde(skip_serializing_if = "is_zero")]
     asked_to_stop: u64,
+    /// How many are ready or run, so that there is nothing to do.
+    #[serde(skip_serializing_if = "is_zero")]
+    started: u64,
     /// How many are in a state that does not allow it.
     refused: u64,
     /// How many no longer exist.
@@ -53,6 +56,8 @@ pub(crate) enum Fate {
     Done,
     AskedToStop,
     Gone,
+    /// It runs or is ready, so there is nothing to do.
+    Started,
 }
 
 impl Tally {
@@ -65,6 +70,7 @@ impl Tally {
         Self {
             done: operation.done,
             asked_to_stop: operation.asked_to_stop,
+            started: 0,
             refused: operation.refused,
             gone: operation.gone,
             left: operation.left(),
@@ -80,6 +86,7 @@ impl Tally {
             Ok(Fate::Done) => return self.done += 1,
             Ok(Fate::AskedToStop) => return self.asked_to_stop += 1,
             Ok(Fate::Gone) => return self.gone += 1,
+            Ok(Fate::Started) => return self.started += 1,
             Err(problem) => problem,
         };
         match exit_of(&problem) {
@@ -105,7 +112,7 @@ impl Tally {
     }
 
     pub(crate) fn seen(&self) -> u64 {
-        self.done + self.asked_to_stop + self.refused + self.gone
+        self.done + self.asked_to_stop + self.started + self.refused + self.gone
     }
 
     /// Returns the counts in words. `verb` is such as `requeued`.
@@ -113,6 +120,7 @@ impl Tally {
         let mut parts = vec![format!("{} {verb}", text::number(self.done))];
         let others = [
             (self.asked_to_stop, "asked to stop"),
+            (self.started, "ready or running already"),
             (self.refused, "refused"),
             (self.gone, "gone"),
             (self.left, "not reached"),
@@ -139,7 +147,7 @@ impl Tally {
     }
 
     fn exit(&self) -> Exit {
-        let is_any_done = self.done + self.asked_to_stop > 0;
+        let is_any_done = self.done + self.asked_to_stop + self.started > 0;
         let is_any_left = self.refused + self.gone + self.left > 0 || !self.unread.is_empty();
         match self.stopped_by {
             _ if !is_any_left => Exit::Done,

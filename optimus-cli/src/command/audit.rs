@@ -88,7 +88,7 @@ pub(crate) async fn run(command: AuditCommand, session: &Session<'_>) -> Result<
     }
     session.out.rows(&rows, now, "Nobody has acted yet.")?;
     if let Some(after) = after {
-        session.out.hint(&format!("more: --after {after}"));
+        session.out.more(&format!("more: --after {after}"));
     }
     Ok(Exit::Done)
 }

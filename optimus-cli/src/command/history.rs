@@ -195,7 +195,7 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
     )?;
     if let Some(place) = place {
         let looked = text::count(scanned, "task");
-        session.out.hint(&format!("{looked} looked at; more: --after {place}"));
+        session.out.more(&format!("{looked} looked at; more: --after {place}"));
     }
     Ok(Exit::Done)
 }

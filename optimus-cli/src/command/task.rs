@@ -1,6 +1,7 @@
 //! `optimus task`: list, look, explain, submit, retry, cancel, delete.
 
 use std::{
+    collections::HashSet,
     io::{self, BufRead},
     iter, slice,
 };
@@ -196,10 +197,13 @@ fn print(
 ) -> Result<Exit, Failure> {
     session.out.rows(rows, now, nothing)?;
     let looked = text::count(scanned as u64, "task");
+    let others: Vec<_> = others.iter().map(|state| format!("--state {state}")).collect();
+    let (others, then) = (others.join(" "), if others.is_empty() { "" } else { ", then " });
     if let Some(next) = next {
-        session.out.hint(&format!("{looked} looked at; more: --state {state} --after {next}"));
-    } else if let Some(other) = others.first() {
-        session.out.hint(&format!("{looked} looked at; more: --state {other}"));
+        let more = format!("--state {state} --after {next}{then}{others}");
+        session.out.more(&format!("{looked} looked at; more: {more}"));
+    } else if !others.is_empty() {
+        session.out.more(&format!("{looked} looked at; more: {others}"));
     }
     Ok(Exit::Done)
 }
@@ -247,12 +251,14 @@ async fn change(session: &Session<'_>, act: Act, named: Ids) -> Result<Exit, Fai
             continue;
         }
         for line in io::stdin().lock().lines() {
-            let line = line?;
+            let line = line.map_err(|why| Failure::usage(format!("stdin can't be read: {why}")))?;
             if !line.trim().is_empty() {
                 ids.push(session.task_id(line.trim()).await?);
             }
         }
     }
+    let mut named = HashSet::new();
+    ids.retain(|id| named.insert(id.clone()));
     let verb = match act {
         Act::Delete => "Delete",
         Act::Cancel => "Cancel",

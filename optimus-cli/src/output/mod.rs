@@ -187,6 +187,11 @@ impl Out {
         }
     }
 
+    /// Says how the list goes on, also beside JSON, which would look complete.
+    pub(crate) fn more(&self, text: &str) {
+        self.complain(&clean::lines(&self.secrets.text(text)));
+    }
+
     /// Prints a warning, also beside JSON.
     pub(crate) fn warn(&self, text: &str) {
         let word = self.paint_error(Tone::Warning, "warning:");
