@@ -11,8 +11,8 @@
 -- ARGV   1 state · 2 how many · 3 cursor, '' for the first page · 4 `oldest` for the dead and the
 --        cancelled tasks with the oldest first, '' for the usual order
 -- REPLY  OK, the cursor of the next page, '' if there is none; then for each task: id, worker that
---        holds it, ms when it is due or ended, header of its record, tries, its last error, the
---        summary of a success
+--        holds it, ms when it is due or ended, of a ready one since when, if not since its submit;
+--        header of its record, tries, its last error, the summary of a success
 
 local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -135,7 +135,8 @@ local function list_ready()
       is_ready = find(keys, id) == 'ready'
     end
     seen[id] = true
-    local is_open = not is_ready or add(id, '', '', '')
+    local since = entry_since(entry)
+    local is_open = not is_ready or add(id, '', since and whole(since) or '', '')
     next_cursor = whole(at + i) .. ' ' .. entry
     if not is_open then
       return

@@ -11,3 +11,10 @@ local function entry_id(entry)
   end
   return #entry == STAMPED_LENGTH and string.sub(entry, 10) or nil
 end
+
+-- Returns the ms of the stamp of an entry; nil if it has none. The stamp of a task that returned to
+-- the list is 0 if its id has no time.
+local function entry_since(entry)
+  local ms = #entry == STAMPED_LENGTH and tonumber(string.sub(entry, 1, 8), 36) or 0
+  return ms > 0 and ms or nil
+end

@@ -29,9 +29,10 @@ pub struct QueueOverview {
     /// ready, because no worker has claimed since then. Tasks that wait for a limit that has opened
     /// count as one.
     pub due: u64,
-    /// How long the oldest of the first tasks that could run waits: since the submit of the first
-    /// ready task without a priority, and of the first 100 with one, and since the first task of
-    /// `due` is due. `None` if no task could run.
+    /// How long the oldest of the first tasks that could run waits: since the first one without a
+    /// priority is ready, since the submit of the first 100 with one, and since the first task of
+    /// `due` is due. One that a worker has given back, or that was lost with its worker, counts
+    /// since its submit. `None` if no task could run.
     pub oldest: Option<Duration>,
     /// The limit of the whole queue, if an operator has set one.
     pub limit: Option<Limit>,

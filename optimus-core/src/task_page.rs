@@ -48,7 +48,8 @@ pub struct TaskRow {
     /// id was given. If the id has no time: when Redis accepted the task, or `None` if its record
     /// does not say so.
     pub created: Option<DateTime<Utc>>,
-    /// When the task is due (delayed, retry) or ended, by Redis' clock.
+    /// When the task is due (delayed, retry) or ended, by Redis' clock. Of a ready task without a
+    /// priority that was delayed, blocked or tried before: since when it is ready.
     pub at: Option<DateTime<Utc>>,
     /// The number of the running attempt or the last one, from 1; 0 before the first.
     pub attempt: u32,

@@ -100,8 +100,9 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     QUEUE_TASKS = "optimus_queue_tasks" Gauge ["queue", "state"]
         "Tasks by state: ready, delayed, blocked, retry, working, dead or cancelled.";
     QUEUE_OLDEST = "optimus_queue_oldest_seconds" Gauge ["queue"]
-        "How long the oldest of the first tasks that could run waits: since its submit, or since \
-         it is due if no worker has claimed it; 0 if there is none.";
+        "How long the oldest of the first tasks that could run waits: since it is ready, or since \
+         it is due if no worker has claimed it; 0 if there is none. One with a priority counts \
+         since its submit.";
     QUEUE_DUE = "optimus_queue_due" Gauge ["queue"]
         "Delayed tasks, retries and runs of gathered tasks that are due, and that no worker has \
          claimed; 0 while workers have free slots.";

@@ -2,9 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use clap::{Subcommand, ValueEnum};
-use futures_util::try_join;
 use optimus_core::{
-    Counts, Error, ForgetAnswer, Gate, OperationAct, QueueAnswer, QueueName, TaskState,
+    Error, ForgetAnswer, Gate, OperationAct, QueueAnswer, QueueName, QueueOverview, TaskState,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -142,10 +141,8 @@ impl Row for QueueRow {
 async fn list(session: &Session<'_>, sort: Sort) -> Result<Exit, Failure> {
     let (queues, now) = (session.queues(&[]).await?, session.now().await?);
     let read = async |inspector: optimus_core::Inspector, queue: QueueName| -> Result<_, Error> {
-        let first = inspector.list(&queue, TaskState::Ready, None, 1);
-        let (counts, first) = try_join!(inspector.counts(&queue), first)?;
-        let born = first.rows.first().and_then(|row| row.created);
-        Ok(row(queue, &counts, born, now))
+        let mut seen = inspector.overview(std::slice::from_ref(&queue)).await?.remove(0);
+        seen.problem.take().map_or_else(|| Ok(row(queue, &seen)), Err)
     };
     let mut rows = session.each_queue(&queues, read).await?;
     let by = std::cmp::Reverse::<u64>;
@@ -160,17 +157,12 @@ async fn list(session: &Session<'_>, sort: Sort) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn row(
-    queue: QueueName,
-    counts: &Counts,
-    born: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> QueueRow {
-    let age = born.map(|born| text::since(born, now).as_millis());
+fn row(queue: QueueName, seen: &QueueOverview) -> QueueRow {
+    let counts = &seen.counts;
     QueueRow {
         queue,
         ready: counts.ready,
-        oldest_ms: age.and_then(|age| u64::try_from(age).ok()),
+        oldest_ms: seen.oldest.and_then(|oldest| u64::try_from(oldest.as_millis()).ok()),
         working: counts.working,
         blocked: counts.blocked,
         delayed: counts.delayed,

@@ -20,7 +20,7 @@ pub(crate) struct TaskRecordRow {
     attempt: u32,
     #[serde(rename = "created_ms", with = "chrono::serde::ts_milliseconds_option")]
     created: Option<DateTime<Utc>>,
-    /// When it is due or ended.
+    /// When it is due or ended, or since when it is ready again.
     #[serde(rename = "at_ms", with = "chrono::serde::ts_milliseconds_option")]
     at: Option<DateTime<Utc>>,
     took_ms: Option<u64>,

@@ -21,7 +21,8 @@ pub(crate) struct TaskRowView {
     pub(crate) task: Option<String>,
     pub(crate) state: &'static str,
     pub(crate) created_ms: Option<u64>,
-    /// When it is due, or ended.
+    /// When it is due, or ended; of a ready task that was delayed, blocked or tried before, since
+    /// when it is ready.
     pub(crate) at_ms: Option<u64>,
     pub(crate) attempt: u32,
     pub(crate) took_ms: Option<u64>,

@@ -22,7 +22,8 @@ pub struct Row {
     pub id: TaskId,
     /// The worker that holds the task.
     pub worker: Option<WorkerId>,
-    /// When the task is due or ended, in ms.
+    /// When the task is due or ended, in ms; of a ready one, since when it is ready, if that is not
+    /// its submit.
     pub at_ms: Option<u64>,
     /// The header of the record, as stored; empty for a success.
     pub header: Vec<u8>,

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use super::{
-    Broker, BrokerError, Counts, Totals,
+    BATCH_MAX, Broker, BrokerError, Counts, Totals,
     inspect::{get, size, texts, whole},
     overview_keys::{KeyReads, KnownKeys},
     overview_look::Look,
@@ -20,8 +20,8 @@ use crate::{
 const QUEUES_A_WRITE: usize = 50;
 /// The hours whose statistics are read: the present one and the one before.
 const HOURS: u32 = 2;
-/// How many rows are read if the first entry has none.
-const ROWS_BEHIND: usize = 100;
+/// How many pages are read if the first entries are those of cancelled tasks.
+const PAGES_BEHIND: usize = 8;
 /// The last of the ranked tasks that are read: 100.
 const LAST_RANKED: &str = "99";
 /// The cursor before the first task without a priority.
@@ -33,7 +33,7 @@ pub struct QueueSeen {
     pub counts: Counts,
     /// What ended so far.
     pub totals: Totals,
-    /// When the oldest of the first ready tasks was submitted, in ms.
+    /// Since when the oldest of the first ready tasks is ready, in ms.
     pub first_ready_ms: Option<u64>,
     /// When the first schedule is due that a worker could tick, in ms.
     pub next_schedule_ms: Option<u64>,
@@ -114,8 +114,9 @@ impl Broker {
         for (queue, read) in queues.iter().zip(reads) {
             looks.push(match read {
                 Ok(read) => {
-                    let found = read.end(known.of(queue), &mut answers);
-                    of_one_queue(found.and_then(|found| Look::read(queue, found)))?
+                    let kept = known.of(queue);
+                    let found = read.end(kept, &mut answers);
+                    of_one_queue(found.and_then(|found| Look::read(queue, found, kept)))?
                 }
                 Err(problem) => Err(problem),
             });
@@ -176,25 +177,40 @@ impl Broker {
         })
     }
 
-    /// Returns when the oldest of the first ready tasks was submitted: the first one without a
-    /// priority, and the first ones with one. These come in the order of their priorities, so the
-    /// first may be the youngest.
+    /// Returns since when the oldest of the first ready tasks is ready: the first one without a
+    /// priority, and the first ones with one, which count since their submit. These come in the
+    /// order of their priorities, so the first may be the youngest.
     async fn first_ready_ms(
         &self,
         queue: &QueueName,
         look: &Look,
         ranked: Vec<TaskId>,
     ) -> Result<Option<u64>, BrokerError> {
-        let mut first = look.first_ready.clone();
+        let mut first = look.first_ready_ms;
         if look.counts.ready <= look.ranked {
             // All entries belong to tasks that were cancelled.
             first = None;
         } else if look.tombstones > 0 {
-            let after = FIRST_WITHOUT_PRIORITY;
-            let ready = self.list(queue, TaskState::Ready, ROWS_BEHIND, after).await?;
-            first = ready.rows.into_iter().next().map(|row| row.id);
+            first = self.first_ready(queue).await?;
         }
-        Ok(first.iter().chain(&ranked).filter_map(created_ms).min())
+        Ok(ranked.iter().filter_map(created_ms).chain(first).min())
+    }
+
+    /// Returns since when the first ready task without a priority is ready. Before it, there may be
+    /// up to about 1,000 entries of tasks that were cancelled.
+    async fn first_ready(&self, queue: &QueueName) -> Result<Option<u64>, BrokerError> {
+        let mut after = FIRST_WITHOUT_PRIORITY.to_owned();
+        for _ in 0..PAGES_BEHIND {
+            let page = self.list(queue, TaskState::Ready, BATCH_MAX, &after).await?;
+            if let Some(row) = page.rows.first() {
+                return Ok(row.at_ms.or_else(|| created_ms(&row.id)));
+            }
+            if page.next.is_empty() {
+                break;
+            }
+            after = page.next;
+        }
+        Ok(None)
     }
 
     /// Returns when the first schedule of code is due that a worker could tick. One that was
@@ -246,6 +262,6 @@ pub(super) fn first_due(first: Value) -> Result<Option<u64>, BrokerError> {
     Ok(first.get(1).and_then(|score| score.parse().ok()).map(whole))
 }
 
-fn created_ms(id: &TaskId) -> Option<u64> {
+pub(super) fn created_ms(id: &TaskId) -> Option<u64> {
     id.created().and_then(|created| u64::try_from(created.timestamp_millis()).ok())
 }

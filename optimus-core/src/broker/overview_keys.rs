@@ -69,6 +69,10 @@ const TRUSTED: u8 = 60;
 /// is empty now and then would otherwise cost more.
 const KEPT: u8 = 12;
 
+/// `SUCCESS_MAX` of `lua/complete.lua`: as long as the list of successes is after a cut, and longer
+/// than all that a cut drops.
+const SUCCESSES_KEPT: u64 = 1_000;
+
 const fn key(
     name: &'static str,
     commands: &'static [(&'static str, &'static [&'static str])],
@@ -86,6 +90,8 @@ pub(super) struct Kept {
     /// The finished hour before the open hour of this number. The call that begins an hour is the
     /// one that finishes a row.
     hour: Option<(Vec<u8>, Value)>,
+    /// The total of successes.
+    successes: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -109,6 +115,21 @@ impl KnownKeys {
 
     pub(super) fn of(&mut self, queue: &QueueName) -> &mut Kept {
         self.0.entry(queue.clone()).or_default()
+    }
+}
+
+impl Kept {
+    /// Returns the total of successes from what was cut from their list, and from what is in it.
+    /// The two are read by two commands. If the list was cut in between, those that it lost are in
+    /// neither, and the total is the one that was read before: a counter that goes back is taken
+    /// for a new one.
+    pub(super) fn total_successes(&mut self, cut: u64, listed: u64) -> u64 {
+        let total = cut + listed;
+        let is_torn = total < self.successes
+            && listed >= SUCCESSES_KEPT
+            && self.successes - total < SUCCESSES_KEPT;
+        self.successes = if is_torn { self.successes } else { total };
+        self.successes
     }
 }
 
@@ -281,5 +302,19 @@ fn has_any(answer: &Value) -> bool {
         Value::Int(size) => *size > 0,
         Value::Array(parts) => parts.iter().any(|part| *part != Value::Nil),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_successes_does_not_go_back_when_their_list_is_cut_between_two_reads() {
+        let mut kept = Kept::default();
+        assert_eq!(kept.total_successes(5_000, 1_128), 6_128);
+        assert_eq!(kept.total_successes(5_000, 1_000), 6_128, "129 left the list meanwhile");
+        assert_eq!(kept.total_successes(5_129, 1_003), 6_132);
+        assert_eq!(kept.total_successes(0, 7), 7, "the queue was removed, and is used again");
     }
 }

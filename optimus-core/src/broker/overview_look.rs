@@ -5,15 +5,12 @@ use redis::Value;
 use super::{
     BrokerError, Counts, Totals,
     inspect::{size, texts},
-    overview::first_due,
-    overview_keys::KeysFound,
+    overview::{created_ms, first_due},
+    overview_keys::{Kept, KeysFound},
     reply::plain_bytes,
+    waiting_since::stamp_of,
 };
 use crate::id::{QueueName, TaskId};
-
-/// An id, and what comes before it in the entry of a task that is ready since a later instant.
-const ID_BYTES: usize = 22;
-const STAMP_BYTES: usize = 9;
 
 /// The keys of which only the size is read.
 const SIZED: [&str; 7] = ["priority", "delayed", "unmet", "retry", "dead", "cancelled", "success"];
@@ -27,7 +24,7 @@ pub(super) struct Look {
     pub(super) workers: Vec<String>,
     pub(super) open_rows: [String; 3],
     pub(super) finished: Vec<String>,
-    pub(super) first_ready: Option<TaskId>,
+    pub(super) first_ready_ms: Option<u64>,
     pub(super) next_schedule: Option<u64>,
     pub(super) next_of_code: Option<u64>,
     pub(super) due_ms: Option<u64>,
@@ -36,7 +33,11 @@ pub(super) struct Look {
 
 impl Look {
     /// Reads what was found of a queue.
-    pub(super) fn read(queue: &QueueName, mut found: KeysFound) -> Result<Self, BrokerError> {
+    pub(super) fn read(
+        queue: &QueueName,
+        mut found: KeysFound,
+        kept: &mut Kept,
+    ) -> Result<Self, BrokerError> {
         let mut sizes = SIZED.map(|_| 0);
         for (size_of, key) in sizes.iter_mut().zip(SIZED) {
             *size_of = found.take(key).next().map_or(0, |answer| size(&answer));
@@ -69,7 +70,7 @@ impl Look {
                 paused: known(5).is_some(),
             },
             totals: Totals {
-                successes: note(6) + summaries,
+                successes: kept.total_successes(note(6), summaries),
                 retries: note(7),
                 losses: note(8),
                 deaths: note(9),
@@ -79,7 +80,7 @@ impl Look {
             ranked,
             open_rows: [open(0), open(1), String::new()],
             finished: list("LRANGE", found.take("hours").next())?,
-            first_ready: first.as_deref().and_then(|entry| id_of_entry(queue, entry)),
+            first_ready_ms: first.as_deref().and_then(|entry| ready_since_ms(queue, entry)),
             workers: list("ZRANGE", found.take("workers").next())?,
             next_schedule: due_of(found.take("schedules").next())?,
             next_of_code: due_of(found.take("code_schedules").next())?,
@@ -100,7 +101,7 @@ impl Look {
             self.counts.working += size(&held?).saturating_sub(1);
         }
         let ranked = answers.next().map_or(Ok(Vec::new()), |found| texts("ZRANGE", found?))?;
-        Ok(ranked.iter().filter_map(|id| id_of_entry(queue, id)).collect())
+        Ok(ranked.iter().filter_map(|id| id_of(queue, id)).collect())
     }
 }
 
@@ -109,9 +110,15 @@ fn list(command: &'static str, answer: Option<Value>) -> Result<Vec<String>, Bro
     answer.map_or(Ok(Vec::new()), |answer| texts(command, answer))
 }
 
-/// Reads an entry of the ready list, as `lua/include/ready_entry.lua` describes it.
-fn id_of_entry(queue: &QueueName, entry: &str) -> Option<TaskId> {
-    let is_stamped = entry.len() == ID_BYTES + STAMP_BYTES;
-    let stored = if is_stamped { entry.get(STAMP_BYTES..)? } else { entry };
+/// Returns since when a task of the ready list is ready, by its entry: since the stamp, or since
+/// its submit. A stamp of 0 is that of an id without a time.
+fn ready_since_ms(queue: &QueueName, entry: &str) -> Option<u64> {
+    match stamp_of(entry) {
+        Some(since_ms) => Some(since_ms).filter(|since_ms| *since_ms > 0),
+        None => id_of(queue, entry).as_ref().and_then(created_ms),
+    }
+}
+
+fn id_of(queue: &QueueName, stored: &str) -> Option<TaskId> {
     TaskId::from_stored(queue.clone(), stored).ok()
 }

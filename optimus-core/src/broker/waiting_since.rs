@@ -73,7 +73,12 @@ impl Broker {
 
 /// Returns the stamp of the last entry of a task: earlier ones may be tombstones.
 fn stamp_in(entries: &[String], id: &str) -> Option<u64> {
-    let entry = entries.iter().rfind(|entry| entry.ends_with(id))?;
+    stamp_of(entries.iter().rfind(|entry| entry.ends_with(id))?)
+}
+
+/// Returns the ms of the stamp of an entry of the ready list, as `lua/include/ready_entry.lua`
+/// describes it.
+pub(super) fn stamp_of(entry: &str) -> Option<u64> {
     let stamp = entry.get(..STAMP_BYTES)?.strip_suffix(':')?;
     u64::from_str_radix(stamp, 36).ok()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::Bench;
 use optimus_core::{
     BoxError, Call, Context, Due, Gate, Limit, QueueName, QueueOverview, Rate, Sampler, Schedule,
-    Task, TaskId, Uuid, store_schedule,
+    Task, TaskId, Uuid, WorkerId, store_schedule,
 };
 use optimus_testkit::{RedisServer, eventually};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,16 @@ fn made_ago(ago: Duration) -> Call<Send> {
     let random = now.uuid().as_u128() & ((1 << rest) - 1);
     let uuid = Uuid::from_u128(u128::from(made_ms) << rest | random);
     Send {}.call().id(format!("default/{uuid}").parse().unwrap())
+}
+
+/// Submits a task, and writes into its entry of the ready list that it is ready for so long.
+async fn submit_ready_for(bench: &Bench, ago: Duration) {
+    let id = bench.client.submit(Send {}.call()).await.unwrap().id().clone();
+    let since_ms = id.made_ms() - u64::try_from(ago.as_millis()).unwrap();
+    let digit = |place| u32::try_from(since_ms / 36_u64.pow(place) % 36).unwrap();
+    let stamp: String = (0..8).rev().map(|at| char::from_digit(digit(at), 36).unwrap()).collect();
+    let (key, entry) = (bench.key("default", "ready"), format!("{stamp}:{}", id.stored()));
+    bench.raw().await.run(&format!("LSET {key} -1 {entry}")).await;
 }
 
 async fn overview(bench: &Bench, name: &str) -> QueueOverview {
@@ -119,21 +129,44 @@ async fn the_oldest_ready_task_is_seen_behind_newer_ones_with_a_higher_priority(
     };
     bench.client.submit(Send {}.call().priority(5)).await.unwrap();
     assert!(is_about(overview(&bench, "default").await.oldest, Duration::ZERO));
-    bench.client.submit(made_ago(HOUR)).await.unwrap();
+    submit_ready_for(&bench, HOUR).await;
     assert!(is_about(overview(&bench, "default").await.oldest, HOUR), "without a priority");
     bench.client.submit(made_ago(HOUR * 2).priority(-100)).await.unwrap();
     assert!(is_about(overview(&bench, "default").await.oldest, HOUR * 2), "with a low one");
 }
 
 #[tokio::test]
+async fn a_task_that_was_delayed_waits_since_it_is_ready() {
+    let bench = Bench::on_redis().await;
+    for _ in 0..2 {
+        let due = Due::In(Duration::from_millis(1));
+        bench.client.submit(made_ago(HOUR).due(due)).await.unwrap();
+    }
+    let is_due = async || overview(&bench, "default").await.due == 2;
+    eventually("both are due", PATIENCE, is_due).await;
+    let (broker, worker) = (bench.client.broker(), WorkerId::from_stored("w"));
+    broker.register(&queue("default"), &worker, HOUR, "{}").await.unwrap();
+    let claimed = broker.claim(&queue("default"), &worker, 1, 1).await.unwrap();
+    assert_eq!(claimed.grants.len(), 1);
+    for tombstones in 0..2 {
+        let seen = overview(&bench, "default").await;
+        assert_eq!(seen.counts.ready, 1);
+        let oldest = seen.oldest.unwrap();
+        assert!(oldest < MINUTE, "{oldest:?} with {tombstones} tombstones");
+        bench.client.submit(made_ago(HOUR)).await.unwrap().cancel().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn the_oldest_ready_task_is_seen_behind_cancelled_ones() {
     let bench = Bench::on_redis().await;
-    for _ in 0..3 {
-        let cancelled = bench.client.submit(made_ago(HOUR * 2)).await.unwrap();
-        cancelled.cancel().await.unwrap();
+    let calls = (0..300).map(|_| Send {}.call());
+    let handles = bench.client.submit_all(calls.collect::<Vec<_>>()).await.unwrap();
+    for answer in bench.client.cancel_all(handles.iter().map(|handle| handle.id().clone())).await {
+        answer.unwrap();
     }
     assert_eq!(overview(&bench, "default").await.oldest, None);
-    bench.client.submit(made_ago(HOUR)).await.unwrap();
+    submit_ready_for(&bench, HOUR).await;
     let oldest = overview(&bench, "default").await.oldest;
     assert!(oldest.is_some_and(|oldest| oldest >= HOUR && oldest < HOUR + MINUTE), "{oldest:?}");
 }

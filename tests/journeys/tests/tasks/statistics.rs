@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::common::Bench;
 use optimus_core::{
-    BoxError, Cancel, Context, Fatal, Reason, Snooze, StatsUnit, Task, TaskHandle, TaskStats,
+    BoxError, Cancel, Context, Fatal, QueueName, Reason, Snooze, StatsUnit, Task, TaskHandle,
+    TaskStats,
 };
 use optimus_testkit::eventually;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,23 @@ async fn a_worker_that_ends_has_added_all_that_it_has_counted() {
     let by_task = inspector.stats("default", StatsUnit::Hour, 1).await.unwrap().by_task();
     assert_eq!(by_task.keys().map(String::as_str).collect::<Vec<_>>(), ["deliver"]);
     assert!(inspector.stats("default", StatsUnit::Hour, 0).await.unwrap_err().is_invalid());
+}
+
+#[tokio::test]
+async fn a_queue_whose_statistics_can_not_be_read_hides_no_other() {
+    let bench = Bench::on_redis().await;
+    let handle = submit(&bench, "ok").await;
+    let worker = bench.start(bench.worker().task_type::<Deliver>());
+    handle.result().await.unwrap();
+    worker.stop().await;
+    bench.raw().await.run(&format!("SET {} x", bench.key("foreign", "minutes"))).await;
+    let queues = ["default", "foreign"].map(|name| QueueName::new(name).unwrap());
+    let inspector = bench.client.inspector();
+    let sum = inspector.stats_sum(&queues, StatsUnit::Minute, 60).await.unwrap();
+    assert_eq!(sum.tasks["deliver"].successes, 1);
+    let unreadable: Vec<_> = sum.unreadable.iter().map(|(queue, _)| queue).collect();
+    assert_eq!(unreadable, [&queues[1]]);
+    assert!(inspector.stats("foreign", StatsUnit::Minute, 60).await.is_err());
 }
 
 #[tokio::test]

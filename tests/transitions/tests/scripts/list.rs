@@ -10,7 +10,7 @@ use optimus_core::{
 
 use crate::{
     acts::{Grants, done, failed, ids_of, keep, ms},
-    bench::Bench,
+    bench::{Bench, START},
     jobs::{job, job_of, jobs, ready_at},
 };
 
@@ -164,6 +164,18 @@ async fn a_row_has_the_header_and_not_the_arguments(bench: Bench) {
     assert_eq!((row.tries, row.worker, row.at_ms), ((0, 0, 0), None, None));
 }
 
+async fn a_ready_task_that_was_delayed_has_the_time_since_which_it_is_ready(bench: Bench) {
+    for _ in 0..2 {
+        bench.add(0, job().due(Due::In(ms(5)))).await;
+    }
+    bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    assert_eq!(bench.claim(7, &worker, 1, 1).await.leases(&worker).len(), 1);
+    let rows = list(&bench, TaskState::Ready, 9, "").await.rows;
+    let since: Vec<_> = rows.iter().map(|row| row.at_ms).collect();
+    assert_eq!(since, [Some(START + 7), Some(START + 7)], "{rows:?}");
+}
+
 async fn successes_are_listed_from_their_summaries_the_latest_first(bench: Bench) {
     bench.submit(0, &jobs(10)).await;
     let worker = bench.worker(0, "w").await;
@@ -199,6 +211,7 @@ on_both![
     a_tombstone_is_not_a_row_of_ready_tasks,
     a_page_is_bounded_in_rows_and_bytes,
     a_row_has_the_header_and_not_the_arguments,
+    a_ready_task_that_was_delayed_has_the_time_since_which_it_is_ready,
     successes_are_listed_from_their_summaries_the_latest_first,
     an_invalid_cursor_starts_at_the_first_page,
 ];
