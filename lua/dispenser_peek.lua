@@ -5,9 +5,8 @@
 --
 -- KEYS   the naming block
 -- ARGV   1 now override · 2 ms for which the holder of an overdue item does not get it again, if no
---        assignee has said that · 3
---        `counts`, `open`, `assigned` or `assignees` · 4 how many rows a page skips · 5 how many it
---        has
+--        assignee has said that · 3 `counts`, `open`, `assigned` or `assignees` · 4 how many rows a
+--        page skips · 5 how many it has
 -- REPLY  OK, `1` alone if the caller must repeat the call; else `0` and the counts: items in the
 --        pool, with assignees, assignees, the rank in ms of the first item of the pool or '', the
 --        time in ms, `1` if a rebuild is open; or for each open item: item, its rank, '' or how
