@@ -158,8 +158,11 @@ async fn begin(session: &Session<'_>, operation: &Operation, why: &str) -> Resul
     follow(session, id).await
 }
 
-/// Counts the rest of the tasks.
-async fn counted(session: &Session<'_>, operation: Operation) -> Result<Operation, Failure> {
+/// Counts the rest of the tasks, if they are being counted.
+pub(crate) async fn counted(
+    session: &Session<'_>,
+    operation: Operation,
+) -> Result<Operation, Failure> {
     let (mut operation, progress) = (operation, Progress::new(session.out));
     let mut carrier = session.client.operations().carrier(&operation.id);
     while operation.state == OperationState::Counting {

@@ -105,7 +105,7 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
         }
         OpCommand::Show { id } => show(session, &id).await,
         OpCommand::Follow { id } => {
-            let found = known(session, &id).await?;
+            let found = operation::counted(session, known(session, &id).await?).await?;
             if found.state == OperationState::Counted {
                 return Err(OperationError::WrongState {
                     id,

@@ -65,6 +65,24 @@ async fn a_command_that_is_killed_is_followed_by_another_and_all_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_count_that_was_killed_is_followed_to_its_end_and_then_has_to_be_confirmed() {
+    let stage = Stage::new().await;
+    let calls = (0..TASKS).map(|number| send(format!("task {number}")));
+    stage.client.submit_all(calls).await.unwrap();
+    let (operations, filter) = (stage.client.operations(), OperationFilter::of(TaskState::Ready));
+    let counting =
+        tokio::spawn(async move { operations.count(OperationAct::Delete, filter, "ann").await });
+    eventually("it is counted", SOON, async || latest(&stage).await.is_some()).await;
+    counting.abort();
+    let left = latest(&stage).await.unwrap();
+    assert_eq!(left.state, OperationState::Counting);
+    let refused = stage.optimus(&["op", "follow", &left.id]).ended(4);
+    assert!(refused.err.contains("`optimus op confirm`") && refused.out.is_empty(), "{refused:?}");
+    let counted = latest(&stage).await.unwrap();
+    assert_eq!((counted.state, counted.matched), (OperationState::Counted, TASKS));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_command_leaves_the_operation_and_says_how_it_goes_on() {
     let stage = Stage::new().await;
     let (child, operation) = begun(&stage).await;
