@@ -155,7 +155,7 @@ fn page_of(
         failures: found.failures,
         losses: found.losses,
         misfits: found.misfits,
-        biz_id: of(|record| record.biz_id.clone()),
+        biz_id: of(|record| record.biz_id.clone()).map(|biz_id| line_shown(&biz_id, payloads)),
         lane: of(|record| record.lane.as_ref().map(|lane| lane.key.clone())),
         priority: record.map(|record| record.priority),
         headers: record.map(|record| headers_shown(&record.headers, payloads)).unwrap_or_default(),

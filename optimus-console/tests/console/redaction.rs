@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::stage::{Served, Stage, call, secrets, send_mail};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
+async fn secrets_in_arguments_results_errors_logs_headers_and_biz_ids_are_replaced() {
     let stage = Stage::new().await;
     let secret = "hunter2hunter2";
     let deep = json!([{ "api_key": secret }]);
@@ -16,6 +16,7 @@ async fn secrets_in_arguments_results_errors_logs_and_headers_are_replaced() {
     let logging = format!("log: token={secret}");
     let [failed, logged] = stage.ended([&*failing, &*logging]).await;
     let rich = send_mail("ok".to_owned(), extra).header("x-auth-token", secret);
+    let rich = rich.biz_id(format!("token={secret}"));
     let done = stage.client.submit(rich).await.unwrap().id().clone();
     stage.ended(["ok"]).await;
     let served = stage.open();
