@@ -33,7 +33,7 @@ const STEP_MAX: Duration = Duration::from_secs(2);
 /// So many tasks more than twice those of a list are read of it, each counted once. Tasks that join
 /// it meanwhile are counted, too, but a count must end.
 const UNREAD_MORE: u64 = 1_024;
-/// So many tasks are remembered, in up to 40 MB. One that is counted twice is gone in the end.
+/// So many tasks a set remembers, in up to 40 MB. One that is counted twice is gone in the end.
 const SEEN_MAX: usize = 1_000_000;
 /// Why an operation fails whose counted tasks are not there.
 const LOST: &str = "the store has lost which tasks it has counted; begin it again";
