@@ -226,6 +226,10 @@ async fn a_process_obeys_no_wish_twice_and_the_next_one_if_redis_has_lost_the_la
     }
     assert_eq!(process.slots(3).await.unwrap(), ProcessAnswer::Asked);
     only(&bench, "it has obeyed", |process| process.doing.slots == 3).await;
+    // The next wish has the number of the one that is lost.
+    raw.run_words(&lost).await;
+    assert_eq!(process.slots(4).await.unwrap(), ProcessAnswer::Asked);
+    only(&bench, "it has obeyed", |process| process.doing.slots == 4).await;
     worker.stop().await;
 }
 
