@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How many tasks one call changes: others wait for one call at most, which takes Redis about 25 µs
-/// a task. Eight tasks would be faster, but one claim in a hundred would take 0.3 to 0.5 ms longer,
+/// a task. Eight tasks would be faster, but one claim in a hundred would take up to 0.5 ms longer,
 /// and not 0.24 ms: docs/BENCHMARKS.md, "Claims beside an operation".
 pub const PACED: usize = 4;
 /// A pause is at least this many times as long as the calls before it took.
