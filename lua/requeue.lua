@@ -4,10 +4,10 @@
 -- whole time again. The task holds its biz id again; if another task holds it, the script refuses
 -- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
 -- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
--- prerequisites waits again for those that are not met. A task that was never tried and has a
--- tombstone in the ready list has its old place there again. An operation on many tasks, which
--- undoes a cancel, lets a task that was cancelled before it was due be Delayed until then. It
--- requeues those that wait for others first, so that these learn of each success.
+-- prerequisites waits again for those that are not met. A task that has a tombstone in the ready list
+-- and cannot expire has its old place there again. An operation on many tasks, which undoes a
+-- cancel, lets a task that was cancelled before it was due be Delayed until then. It requeues those
+-- that wait for others first, so that these learn of each success.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.
@@ -87,9 +87,10 @@ elseif lane and redis.call('ZSCORE', lane, id) ~= '-1' then
   read_joins(joins)
 end
 local was_tried = counts ~= nil
--- An entry without a stamp would show a claim that the task was never tried and expires as it did.
-local is_as_new = is_ready and not was_tried and not expires_in
-local tombstones = is_as_new and tonumber(redis.call('HGET', skips, id) or '')
+-- An entry without a stamp would show a claim that the task expires as it did. The entry of a task
+-- that was tried has one.
+local keeps_place = is_ready and not expires_in
+local tombstones = keeps_place and tonumber(redis.call('HGET', skips, id) or '')
 redis.call('HLEN', cancel)
 redis.call('LLEN', ready)
 redis.call('ZCARD', priority)

@@ -1,6 +1,6 @@
 -- ready_skips: tombstones. A cancelled task's entry stays in the ready list, because removing it
 -- from the middle of a long list would take tens of ms. `skips` counts such entries by id,
--- `tombstones` in `meta` counts all of them. A requeued task that was never tried has its entry
+-- `tombstones` in `meta` counts all of them. A requeued task that cannot expire has its entry
 -- again. Another one has a second entry, and the first of the two is skipped.
 
 -- Returns how many entries of each of these tasks must be skipped, by id.

@@ -64,6 +64,25 @@ async fn a_cancelled_task_that_was_never_tried_has_its_old_place(bench: Bench) {
     assert!(!bench.names().await.contains(&"skips".to_owned()), "there is nothing to skip");
 }
 
+async fn a_task_that_was_tried_has_its_old_place_each_time_that_a_cancel_is_undone(bench: Bench) {
+    let tried = bench.add(0, job()).await;
+    let worker = bench.worker(0, "w").await;
+    let lease = bench.take(0, &worker, 1).await;
+    assert!(bench.fail(0, &[failed(&lease, FailureOutcome::Dead)]).await.is_empty());
+    bench.at(0).requeue(&tried).await.unwrap();
+    let other = bench.add(0, job()).await;
+    let before = bench.ready_list().await;
+    for _ in 0..2 {
+        bench.at(5).cancel(&tried).await.unwrap();
+        bench.at(9).requeue(&tried).await.unwrap();
+        assert_eq!(bench.ready_list().await, before, "the task has one row");
+    }
+    assert!(!bench.names().await.contains(&"skips".to_owned()), "there is nothing to skip");
+    let claimed = bench.claim(9, &worker, 2, 2).await;
+    let leases = claimed.leases(&worker);
+    assert_eq!([&leases[0].id, &leases[1].id], [&tried, &other]);
+}
+
 async fn a_cancelled_task_that_can_expire_goes_to_the_end_of_the_ready_list(bench: Bench) {
     let id = bench.add(0, job().expires_in(ms(90_000))).await;
     let other = bench.add(0, job()).await;
@@ -134,6 +153,7 @@ on_both![
     a_dead_task_starts_again_and_keeps_its_history,
     a_requeued_task_has_its_whole_time_to_start,
     a_cancelled_task_that_was_never_tried_has_its_old_place,
+    a_task_that_was_tried_has_its_old_place_each_time_that_a_cancel_is_undone,
     a_cancelled_task_that_can_expire_goes_to_the_end_of_the_ready_list,
     a_task_cancelled_before_its_time_is_ready_at_once,
     a_ranked_task_is_ranked_again,

@@ -89,13 +89,13 @@ impl Queue {
         self.take_biz(now, id);
         // The task still counts as tried, and its error history stays.
         let task = self.task(id);
-        let is_as_new = task.tries.is_none() && task.expires_in_ms.is_none();
+        let keeps_place = task.expires_in_ms.is_none();
         task.start_by_ms = task.expires_in_ms.map(|ms| now + ms);
         task.tries = task.tries.or(task.start_by_ms.map(|_| (0, 0, 0))).map(|_| (0, 0, 0));
         task.due_again = None;
         if self.wait_again(now, id) {
             // It joins its lane later.
-        } else if self.may_run_again(now, id) && !(is_as_new && self.revive(id)) {
+        } else if self.may_run_again(now, id) && !(keeps_place && self.revive(id)) {
             self.make_ready(now, id, Some(now));
         }
         Answer::Done
