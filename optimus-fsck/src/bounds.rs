@@ -1,5 +1,5 @@
-//! Checks that no unknown key exists, that each key has its type, and that each temporary key has
-//! an expiry.
+//! Checks that no unknown key exists, that each key has its type, that the fields of `meta` are
+//! known and are numbers, and that each temporary key has an expiry.
 
 use optimus_core::broker::KeyKind;
 
@@ -44,13 +44,21 @@ const META: [&str; 31] = [
     "restarted",
 ];
 
+/// The fields of `meta` that have several words.
+const TEXTS: [&str; 2] = ["timer", "history"];
+
 pub(super) fn check(view: &View<'_>, wrong: &mut Wrong) {
     for name in view.names().filter(|name| expected_type(name).is_none()) {
         wrong.of_key(Remedy::Foreign, name, format!("{name} is an unknown key"));
     }
-    for field in view.pairs("meta").keys().filter(|field| !META.contains(&field.as_str())) {
-        let text = format!("{field} is an unknown field of meta");
-        wrong.of_key(Remedy::Foreign, "meta", text);
+    for (field, value) in view.pairs("meta") {
+        if !META.contains(&field.as_str()) {
+            let text = format!("{field} is an unknown field of meta");
+            wrong.of_key(Remedy::Foreign, "meta", text);
+        } else if !TEXTS.contains(&field.as_str()) && value.parse::<u64>().is_err() {
+            let text = format!("the field `{field}` of `meta` is {value:?}, which is no number");
+            wrong.of_key(Remedy::Number, "meta", text);
+        }
     }
 }
 

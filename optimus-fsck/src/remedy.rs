@@ -21,6 +21,8 @@ pub enum Remedy {
     Stuck,
     /// A number that differs from what it counts.
     Count,
+    /// A field that must be a number and is none.
+    Number,
     /// Due tasks that no claim looks for.
     Due,
     /// The mark of a key in `waiters` that is missing.
@@ -83,6 +85,10 @@ impl Remedy {
             Self::Count => {
                 "Numbers that Optimus shows are wrong by this much; no task is lost. Correct the \
                  field, for example with HINCRBY."
+            }
+            Self::Number => {
+                "Scripts fail on it, or count wrongly. Remove the field with HDEL. If it counts \
+                 something, this command then says by how much it is off."
             }
             Self::Due => {
                 "It starts late or never. Set the field `due` of this key to 0 with HSET: then \
