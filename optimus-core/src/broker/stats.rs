@@ -84,16 +84,11 @@ impl Broker {
 const LATEST: usize = 2;
 
 /// Returns the places of the last `last` rows of a list, in ranges of at most
-/// [`BATCH_MAX`](super::BATCH_MAX), the oldest first.
+/// [`BATCH_MAX`](super::BATCH_MAX), the latest first. If a row is added between the reads of two
+/// ranges, the second has a row of the first again, and none is left out.
 fn pages_of(last: usize) -> Vec<(String, String)> {
-    let mut pages = Vec::new();
-    let mut left = last;
-    while left > 0 {
-        let count = (left - 1) % BATCH_MAX + 1;
-        pages.push((format!("-{left}"), format!("-{}", left - count + 1)));
-        left -= count;
-    }
-    pages
+    let firsts = (1..=last).step_by(BATCH_MAX);
+    firsts.map(|to| (format!("-{}", last.min(to + BATCH_MAX - 1)), format!("-{to}"))).collect()
 }
 
 fn text_of(row: Vec<u8>) -> String {
@@ -106,9 +101,10 @@ fn read_stats(
     pages: Vec<Result<Value, BrokerError>>,
 ) -> Result<StoredRows, BrokerError> {
     let (mut open, mut finished) = (open?, Vec::new());
-    for page in pages {
+    for page in pages.into_iter().rev() {
         finished.extend(plain_list("LRANGE", page?)?.into_iter().map(text_of));
     }
+    finished.dedup();
     let now_ms = open.number()?;
     let rows = [open.text()?, open.text()?, open.text()?];
     for row in open.rest()? {
@@ -124,12 +120,36 @@ fn read_stats(
 mod tests {
     use super::*;
 
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
     #[test]
     fn pages_have_each_row_once() {
         let pages = |last| pages_of(last).into_iter().map(|(from, to)| format!("{from}..{to}"));
         assert_eq!(pages(1).collect::<Vec<_>>(), ["-1..-1"]);
         assert_eq!(pages(128).collect::<Vec<_>>(), ["-128..-1"]);
-        assert_eq!(pages(180).collect::<Vec<_>>(), ["-180..-129", "-128..-1"]);
-        assert_eq!(pages(336).collect::<Vec<_>>(), ["-336..-257", "-256..-129", "-128..-1"]);
+        assert_eq!(pages(180).collect::<Vec<_>>(), ["-128..-1", "-180..-129"]);
+        assert_eq!(pages(336).collect::<Vec<_>>(), ["-128..-1", "-256..-129", "-336..-257"]);
+    }
+
+    #[test]
+    fn a_row_that_is_added_between_two_pages_hides_none() {
+        let row = |number: usize| bulk(&number.to_string());
+        let before: Vec<Value> = (0..200).map(row).collect();
+        let after: Vec<Value> = (0..201).map(row).collect();
+        let page = |rows: &[Value], (from, to): &(String, String)| {
+            let place = |text: &str| rows.len() - text[1..].parse::<usize>().expect("a place");
+            Value::Array(rows[place(from)..=place(to)].to_vec())
+        };
+        let pages: Vec<_> = pages_of(180).into_iter().zip([&before, &after]).collect();
+        let pages = pages.iter().map(|(range, rows)| Ok(page(rows, range))).collect();
+        let open = Value::Array(["OK", "5", "", "", ""].map(bulk).to_vec());
+        let open = Reply::new("stats", open).expect("it is a reply");
+
+        let found = read_stats(Ok(open), pages).expect("the rows can be read").finished;
+
+        let rows: Vec<usize> = found.iter().map(|row| row.parse().expect("a row")).collect();
+        assert_eq!(rows, (21..200).collect::<Vec<_>>());
     }
 }
