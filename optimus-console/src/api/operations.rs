@@ -110,6 +110,15 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
+/// Returns what a field of a filter has. If an empty text were left out, all tasks would match,
+/// which is more than the sender may mean.
+fn wanted(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+    if text.as_deref() == Some("") {
+        return Err(Problem::invalid(format!("`{field}` of the filter is empty; leave it out")));
+    }
+    Ok(text)
+}
+
 /// Reads the word of a reason, as errors have it.
 fn cause_of(word: &str) -> Result<Reason, Problem> {
     serde_json::from_value(Value::from(word)).map_err(|_| {
@@ -125,29 +134,29 @@ fn role_of(act: OperationAct) -> Role {
 
 impl BulkFilter {
     fn of(self, seat: &Seat, act: OperationAct) -> Result<OperationFilter, Problem> {
-        let states: Vec<TaskState> = match given(self.state) {
+        let states: Vec<TaskState> = match wanted("state", self.state)? {
             Some(state) => vec![state.parse()?],
             None => act.states().to_vec(),
         };
         let mut states = states.into_iter();
         let first = states.next().ok_or_else(|| Problem::invalid("name a state"))?;
         let mut filter = states.fold(OperationFilter::of(first), OperationFilter::or);
-        match given(self.queue) {
+        match wanted("queue", self.queue)? {
             Some(queue) => filter = filter.queue(seat.queue(&queue)?)?,
             None => seat.sees_all("operations on all queues")?,
         }
-        if let Some(task) = given(self.task) {
+        if let Some(task) = wanted("task", self.task)? {
             filter = filter.task(task);
         }
-        if let Some(print) = given(self.fingerprint) {
+        if let Some(print) = wanted("fingerprint", self.fingerprint)? {
             filter = filter.fingerprint(print.parse()?);
         }
-        if let Some(cause) = given(self.cause) {
+        if let Some(cause) = wanted("cause", self.cause)? {
             filter = filter.cause(cause_of(&cause)?);
         }
         // Who counts tasks by a text learns whether it is in what they may not see.
         let sees_secrets = seat.payloads() == Payloads::Full;
-        if let Some(text) = given(self.text) {
+        if let Some(text) = wanted("text", self.text)? {
             if !sees_secrets {
                 let why =
                     "only those who see errors in full may filter by a text; use `fingerprint`";
@@ -155,7 +164,7 @@ impl BulkFilter {
             }
             filter = filter.text(text);
         }
-        if let Some(header) = given(self.header) {
+        if let Some(header) = wanted("header", self.header)? {
             let (name, value) = match header.split_once('=') {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (header, None),

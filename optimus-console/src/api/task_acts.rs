@@ -45,7 +45,7 @@ pub(crate) enum TaskVerb {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TasksAct {
     act: TaskVerb,
-    /// At most 100 ids: `queue/uuid`.
+    /// At most 100 ids: `queue/uuid`. One that is named twice has one answer.
     ids: Vec<String>,
     reason: Option<String>,
 }
@@ -79,8 +79,10 @@ pub(crate) async fn act(seat: Seat, Told(told): Told<TasksAct>) -> Result<Json<A
     if !(1..=IDS_MAX).contains(&told.ids.len()) {
         return Err(Problem::invalid(format!("name 1 to {IDS_MAX} tasks in `ids`")));
     }
-    let ids: Vec<TaskId> =
+    let mut ids: Vec<TaskId> =
         told.ids.iter().map(|id| seat.task(id)).collect::<Result<_, Problem>>()?;
+    let mut named = BTreeSet::new();
+    ids.retain(|id| named.insert(id.clone()));
     let queues: BTreeSet<QueueName> = ids.iter().map(|id| id.queue().clone()).collect();
     let target = ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" ");
     let act = act_of(&seat, verb, target, told.reason.as_deref());

@@ -75,6 +75,17 @@ async fn a_retry_says_what_a_task_waits_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_named_twice_is_answered_once() {
+    let stage = Stage::new().await;
+    let served = stage.open();
+    let id = stage.submit(call("x")).await.to_string();
+    let twice = json!({ "act": "delete", "ids": [id, id] });
+    let answer = served.browser.act("tasks/act", &twice).await.is(200).json();
+    assert_eq!(answer["answers"].as_array().unwrap().len(), 1, "{answer}");
+    assert_eq!(answer["answers"][0]["ok"], true, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn retry_and_requeue_are_one_act_for_named_tasks_and_for_many() {
     let stage = Stage::new().await;
     let served = stage.open();

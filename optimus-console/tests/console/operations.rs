@@ -80,6 +80,13 @@ async fn an_operation_needs_the_role_and_the_queues_of_its_tasks() {
     }
     let success = json!({ "act": "requeue", "filter": { "queue": "mail", "state": "ready" } });
     olga.act("operations", &success).await.fails(400, "invalid");
+    for field in ["queue", "state", "task", "fingerprint", "cause", "header", "text"] {
+        let empty = json!({ "act": "delete", "filter": { field: "" } });
+        let ann = served.bearer("ann");
+        let answer = ann.act("operations", &empty).await;
+        answer.fails(400, "invalid");
+        assert!(answer.json().to_string().contains("is empty; leave it out"), "{answer:?}");
+    }
     assert_eq!(stage.client.inspector().counts("mail").await.unwrap().ready, 1);
 }
 

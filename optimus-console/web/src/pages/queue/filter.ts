@@ -45,11 +45,11 @@ export function filterOf(queue: string, state: State, asked: Record<string, stri
   return {
     queue,
     state,
-    task: asked["task"] ?? null,
-    fingerprint: asked["fingerprint"] ?? null,
-    header: asked["header"] ?? null,
-    older_ms: readAge(asked["age"] ?? "") ?? null,
-    text: asked["text"] ?? null,
+    task: asked["task"] || null,
+    fingerprint: asked["fingerprint"] || null,
+    header: asked["header"] || null,
+    older_ms: readAge(asked["age"] ?? "") || null,
+    text: asked["text"] || null,
   };
 }
 
