@@ -67,12 +67,20 @@ pub(crate) async fn undo(
     filter: OperationFilter,
     expected: Option<u64>,
 ) -> Result<Exit, Failure> {
-    let Operation { id, done, .. } = cancelled;
+    let Operation { id, done, asked_to_stop, .. } = cancelled;
     let default = format!("undo of {id}");
     let why = if session.reason.is_empty() { &default } else { &session.reason };
     let operation = count(session, why, OperationAct::Requeue, filter).await?;
     let missing = done.saturating_sub(operation.matched);
-    if missing > 0 {
+    let reached = done + asked_to_stop;
+    if *asked_to_stop > 0 && operation.matched < reached {
+        session.out.hint(&format!(
+            "not cancelled now: {} of the {} that it has cancelled or asked to stop. Such a task \
+             still runs, has ended in another way, or was removed, deleted or requeued since",
+            text::number(reached - operation.matched),
+            text::count(reached, "task")
+        ));
+    } else if missing > 0 {
         session.out.hint(&format!(
             "{} of the {} that it has cancelled are not cancelled any more: they were removed, \
              deleted or requeued since",

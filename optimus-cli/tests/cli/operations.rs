@@ -2,13 +2,14 @@
 
 use std::{
     process::{Child, Command, Output, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use optimus::{Due, Operation, OperationAct, OperationFilter, OperationState, TaskState};
 use optimus_testkit::eventually;
 
-use crate::stage::{Stage, send};
+use crate::stage::{Stage, busy_with, send};
 
 const SOON: Duration = Duration::from_secs(60);
 const TASKS: u64 = 4_000;
@@ -202,6 +203,20 @@ async fn what_is_no_longer_as_it_was_counted_is_left_and_said() {
     stage.optimus(&["op", "cancel", &dropped]).ended(0);
     let refused = stage.optimus(&["op", "undo", &dropped, "--yes"]).ended(4).err;
     assert!(refused.contains("it has cancelled no task"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_says_that_tasks_which_were_asked_to_stop_still_run() {
+    let stage = Arc::new(Stage::new().await);
+    let folder = tempfile::tempdir().unwrap();
+    let (id, _worker) = busy_with(&stage, &format!("block: {}", folder.path().display())).await;
+    let line = ["task", "cancel", "--queue", "mail", "--state", "working", "--yes", "--json"];
+    let done = stage.optimus(&line).ended(0).json();
+    assert_eq!(stage.state(&id).await, TaskState::Working);
+    let undone = stage.optimus(&["op", "undo", done[0]["operation"].as_str().unwrap(), "--yes"]);
+    let said = "not cancelled now: 1 of the 1 task that it has cancelled or asked to stop. Such a \
+                task still runs";
+    assert!(undone.err.contains(said), "{undone:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! A namespace of a real Redis, with tasks in it.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{path::Path, process::Command, sync::Arc, thread, time::Duration};
 
 use optimus::{
     Cancel, Client, Due, Fatal, Gate, Inspector, Item, Limit, Rate, Retry, Schedule, TaskId,
@@ -31,6 +31,13 @@ pub(crate) async fn send(how: String, ctx: optimus::Context) -> Result<String, o
         text if text.starts_with("log: ") => {
             ctx.log(&text["log: ".len()..]);
             Err(Fatal::new("it has said enough").into())
+        }
+        // It can't be stopped before the folder is removed.
+        text if text.starts_with("block: ") => {
+            while Path::new(&text["block: ".len()..]).exists() {
+                thread::park_timeout(Duration::from_millis(5));
+            }
+            Ok(String::new())
         }
         text if text.starts_with("fail: ") => Err(text["fail: ".len()..].to_owned().into()),
         text => Ok(text.to_owned()),
@@ -154,7 +161,15 @@ pub(crate) struct Filled {
 
 /// A worker that runs until it is dropped, with one task that hangs.
 pub(crate) async fn busy(stage: &Arc<Stage>) -> (TaskId, tokio::task::JoinHandle<()>) {
-    let id = stage.waiting("hang").await;
+    busy_with(stage, "hang").await
+}
+
+/// A worker that runs until it is dropped, with a task that does this.
+pub(crate) async fn busy_with(
+    stage: &Arc<Stage>,
+    how: &str,
+) -> (TaskId, tokio::task::JoinHandle<()>) {
+    let id = stage.waiting(how).await;
     let own = Arc::clone(stage);
     let running = tokio::spawn(async move {
         own.worker().run_until(std::future::pending::<()>()).await.unwrap();

@@ -72,7 +72,10 @@ const DAMAGES: &[(&str, &str)] = &[
     ("SET $stranger 5", "stranger is an unknown key"),
     ("HSET $meta strange 5", "strange is an unknown field of meta"),
     ("HSET $meta retries -5", "the field `retries` of `meta` is \"-5\", which is no number"),
-    ("HSET $meta fence x", "the field `fence` of `meta` is \"x\", which is no number|under a fence"),
+    (
+        "HSET $meta fence x",
+        "the field `fence` of `meta` is \"x\", which is no number|under a fence",
+    ),
     ("RPUSH $completions:c9 completion", "completions:c9 has no expiry"),
     ("PEXPIRE $tasks 500000", "tasks expires, and must not"),
     ("RPUSH $minutes what", "`minutes` has the row"),
