@@ -3,9 +3,8 @@
 --
 -- The cursor names the last task that was read. The next page begins after that task, even if tasks
 -- came and left meanwhile: no task that stays in the state is omitted. A task may appear twice if
--- the task of the cursor has left, or if it was tried, then cancelled in the ready list, and
--- requeued. A page
--- may have fewer rows than requested.
+-- the task of the cursor has left, if it can expire and was cancelled in the ready list and
+-- requeued, or if it waits for its prerequisites. A page may have fewer rows than requested.
 --
 -- KEYS   the naming block
 -- ARGV   1 state · 2 how many · 3 cursor, '' for the first page · 4 `oldest` for the dead and the
@@ -19,6 +18,8 @@ local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
 local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
+-- A step of a scan returns a few more than it was asked for. With them, it should fill one page.
+local ASKED = 7 / 8
 -- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
@@ -200,14 +201,26 @@ local function list_waiting(index, kind, mark)
   return true
 end
 
--- Tasks that wait for their prerequisites come after all others, in no order. A
--- scan returns each task that stays, and possibly a few more than it was asked for.
+-- Tasks that wait for their prerequisites come after all others. A scan returns each task that
+-- stays, and may return more than it was asked for. So a page has those of one step of the scan in
+-- the order of their ids, and the next page begins in the same step if some are left.
 local function list_unmet()
-  local from = place and string.match(place, '^u(%d+)$') or '0'
-  local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', most)
+  local from = place and string.match(place, '^u(%d+)$')
+  local after, ids = from and member ~= '-' and member or '', {}
+  local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from or '0', 'COUNT',
+    math.ceil(most * ASKED))
   for i = 1, #found[2], 2 do
-    look_ahead(found[2], i, 2)
-    add(found[2][i], '', '', '')
+    if found[2][i] > after then
+      ids[#ids + 1] = found[2][i]
+    end
+  end
+  table.sort(ids)
+  for i, id in ipairs(ids) do
+    look_ahead(ids, i, 1)
+    if not add(id, '', '', '') and i < #ids then
+      next_cursor = 'u' .. (from or '0') .. ' ' .. id
+      return
+    end
   end
   next_cursor = found[1] ~= '0' and 'u' .. found[1] .. ' -' or ''
 end

@@ -61,10 +61,10 @@ fn is_place(state: TaskState, place: &str) -> bool {
         TaskState::Success => is_index(at),
         // Ranked tasks, which have a score, come before the list.
         TaskState::Ready => at.strip_prefix('p').map_or_else(|| is_index(at), is_score),
-        // Tasks that wait for a limit have a score, and those that wait for others a scan.
+        // Tasks that wait for a limit or a run have a score, and those that wait for others a scan.
         TaskState::Blocked => match at.strip_prefix('u') {
             Some(scan) => scan.parse::<u64>().is_ok(),
-            None => is_score(at.strip_prefix('g').unwrap_or(at)),
+            None => is_score(at.strip_prefix(['g', 'r']).unwrap_or(at)),
         },
         _ => is_score(at),
     };
@@ -142,6 +142,10 @@ mod tests {
             (TaskState::Dead, "1795345000123 01a20272-b280-70fa"),
             (TaskState::Ready, "p-1.5e+20 01a20272"),
             (TaskState::Ready, "17 01a20272 3"),
+            (TaskState::Blocked, "17 01a20272 user-7"),
+            (TaskState::Blocked, "g17 01a20272 limit:a"),
+            (TaskState::Blocked, "r17 01a20272 job:a"),
+            (TaskState::Blocked, "u17 01a20272"),
             (TaskState::Working, "vm-1-0a0b 01a20272"),
             (TaskState::Success, "999 01a20272 5 mail~é 1 7 vm-1-0a0b"),
         ] {

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use optimus::Due;
 use optimus_testkit::{RedisServer, eventually};
 
 use crate::{
     kit::{optimus, raw, run},
-    stage::{SOON, Stage, busy},
+    stage::{SOON, Stage, busy, send},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,6 +28,32 @@ async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them(
         after = hint.trim().split_once("--after ").map(|(_, after)| after.to_owned());
     }
     assert_eq!((seen.len(), after), (8, None), "each task is on one list");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_wait_for_others_are_listed_up_to_the_limit() {
+    let stage = Stage::new().await;
+    let later = send("later".to_owned()).due(Due::In(SOON * 100));
+    let first = stage.client.submit(later).await.unwrap().id().clone();
+    let calls = (0..60).map(|number| send(format!("task {number}")).after(&first));
+    stage.client.submit_all(calls).await.unwrap();
+    for limit in [1, 10, 49, 50, 58, 60] {
+        for filter in [&[][..], &["--state", "blocked", "--task", "send"]] {
+            let limit_text = limit.to_string();
+            let line = [&["task", "list", "mail", "--json", "--limit", &limit_text], filter];
+            assert_eq!(stage.optimus(&line.concat()).ended(0).json().len(), limit, "{filter:?}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_no_rows_is_refused() {
+    for line in ["task list mail", "dead list", "op list", "group list mail", "audit list"] {
+        let mut command = optimus();
+        command.args(line.split(' ')).args(["--limit", "0"]);
+        let refused = run(&mut command, "").ended(2).err;
+        assert!(refused.contains("ask for 1 or more"), "{line}: {refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ use optimus_core::{
 
 use crate::{
     acts::{Grants, done, failed, ids_of, keep, ms},
+    after::after,
     bench::{Bench, START},
     jobs::{job, job_of, jobs, ready_at},
 };
@@ -189,6 +190,41 @@ async fn successes_are_listed_from_their_summaries_the_latest_first(bench: Bench
     assert!(row.summary.starts_with(&leases[9].id.stored()) && row.at_ms.is_some());
 }
 
+async fn tasks_that_wait_for_others_are_listed_once_each_in_pages_of_any_size(bench: Bench) {
+    let first = bench.add(0, job().due(Due::In(LONG))).await;
+    let mut waiting = Vec::new();
+    for count in [60, 140, 200] {
+        while waiting.len() < count {
+            waiting.push(bench.add_after(0, job(), after(&first)).await);
+        }
+        waiting.sort();
+        for limit in (1..=20).chain([49, 50, 59, 60, 100, 127, 128]) {
+            let mut seen = walk(&bench, TaskState::Blocked, limit, async |_| {}).await;
+            seen.sort();
+            assert_eq!(seen, waiting, "{count} tasks, pages of {limit}");
+        }
+    }
+}
+
+async fn a_task_that_ends_between_two_pages_hides_none_that_waits_for_others(bench: Bench) {
+    let first = bench.add(0, job().due(Due::In(LONG))).await;
+    let mut waiting = Vec::new();
+    while waiting.len() < 100 {
+        waiting.push(bench.add_after(0, job(), after(&first)).await);
+    }
+    let mut cancelled = 0;
+    let seen = walk(&bench, TaskState::Blocked, 7, async |_| {
+        if let Some(id) = waiting.get(cancelled) {
+            bench.now().cancel(id).await.unwrap();
+            cancelled += 1;
+        }
+    })
+    .await;
+    assert!((1..50).contains(&cancelled), "{cancelled} were cancelled");
+    let hidden: Vec<_> = waiting[cancelled..].iter().filter(|id| !seen.contains(id)).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
 async fn an_invalid_cursor_starts_at_the_first_page(bench: Bench) {
     let dead = mark_dead(&bench, 3).await;
     bench.submit(0, &jobs(2)).await;
@@ -204,6 +240,8 @@ async fn an_invalid_cursor_starts_at_the_first_page(bench: Bench) {
 }
 
 on_both![
+    tasks_that_wait_for_others_are_listed_once_each_in_pages_of_any_size,
+    a_task_that_ends_between_two_pages_hides_none_that_waits_for_others,
     a_page_continues_after_the_last_one_while_tasks_come_and_go,
     many_tasks_of_one_instant_are_all_listed,
     the_task_of_the_cursor_may_come_back_at_another_time,
