@@ -34,12 +34,12 @@ pub(crate) fn ways_on(id: &TaskId, found: &Explanation) -> Vec<String> {
     let mut ways = Vec::new();
     for obstacle in &found.obstacles {
         match obstacle {
-            Obstacle::Ended { state: TaskState::Dead, error: Some(error) }
+            Obstacle::Ended { state: TaskState::Dead, error: Some(error), .. }
                 if error.reason == Reason::Undecodable =>
             {
                 ways.push(format!("{} prints what is stored", advice("task show", [id])));
             }
-            Obstacle::Ended { state, error }
+            Obstacle::Ended { state, error, is_final: false }
                 if has_ended(*state)
                     && error.as_ref().is_none_or(|error| error.reason != Reason::Unmet) =>
             {

@@ -122,10 +122,19 @@ impl Inspector {
         let error = found.errors.lines().filter_map(read_error).next_back();
         let is_unmet = error.as_ref().is_some_and(|error| error.reason == Reason::Unmet);
         let record = TaskRecord::decode(found.record).ok();
-        let mut obstacles = vec![Obstacle::Ended { state: found.state, error }];
-        if is_unmet {
-            let is_void = self.broker.is_void(id).await?;
-            obstacles.push(if is_void { Obstacle::Void } else { Obstacle::RequeueFirst });
+        let is_final = match found.state {
+            _ if is_unmet => self.broker.is_void(id).await?,
+            TaskState::Cancelled => {
+                let after = record.as_ref().and_then(|record| record.after.as_ref());
+                self.unmet(id, after).await?.iter().any(is_cancelled_group)
+            }
+            _ => false,
+        };
+        let mut obstacles = vec![Obstacle::Ended { state: found.state, error, is_final }];
+        if is_final {
+            obstacles.push(Obstacle::Void);
+        } else if is_unmet {
+            obstacles.push(Obstacle::RequeueFirst);
         }
         if found.state == TaskState::Dead
             && let Some(source) = record.as_ref().and_then(source_that_counts)
@@ -299,6 +308,11 @@ impl Inspector {
         all.truncate(SHOWN_MAX);
         Ok(all)
     }
+}
+
+fn is_cancelled_group(found: &PrerequisiteDetails) -> bool {
+    let Some(group) = &found.group else { return false };
+    group.ended == Some(TaskState::Cancelled)
 }
 
 /// Returns the first of these tasks that no worker knows, if there are workers.

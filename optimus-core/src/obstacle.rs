@@ -12,7 +12,7 @@ use crate::{
     id::{TaskId, WorkerId},
     inspect::{LaneDetails, PrerequisiteDetails},
     limit::LimitDetails,
-    obstacle_end_text::{asked_text, ended_text, failed_row_text},
+    obstacle_end_text::{asked_text, ended_again_text, ended_text, failed_row_text},
     obstacle_text::{
         REQUEUE_FIRST, UNKNOWN_QUEUE, UNLISTED, VOID, blocked_text, busy_text, calls_text,
         costly_text, cycle_text, dead_holder_text, fewer_slots_text, holders_text, lane_text,
@@ -36,6 +36,8 @@ pub enum Obstacle {
         state: TaskState,
         /// The last entry of its error history, unless it has succeeded.
         error: Option<AttemptError>,
+        /// Whether no requeue helps, because it would wait for a group that was cancelled.
+        is_final: bool,
     },
     /// The task has ended because a prerequisite did. Once that one is requeued, a requeue of the
     /// task lets it wait for it again.
@@ -303,7 +305,8 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forgotten => f.write_str("nothing is known of the task"),
-            Self::Ended { state, error } => ended_text(*state, error.as_ref(), f),
+            Self::Ended { state, error, is_final: true } => ended_text(*state, error.as_ref(), f),
+            Self::Ended { state, error, .. } => ended_again_text(*state, error.as_ref(), f),
             Self::RequeueFirst => f.write_str(REQUEUE_FIRST),
             Self::Void => f.write_str(VOID),
             Self::FailedRow { source } => failed_row_text(source, f),
@@ -314,9 +317,7 @@ impl fmt::Display for Obstacle {
             Self::Prerequisite(PrerequisiteDetails {
                 prerequisite, group: Some(group), ..
             }) => write!(f, "it waits for the group {prerequisite}: {group}"),
-            Self::Prerequisite(found) => {
-                write!(f, "it waits until {}", prerequisite_text(found))
-            }
+            Self::Prerequisite(found) => write!(f, "it waits until {}", prerequisite_text(found)),
             Self::Cycle { path } => cycle_text(path, f),
             Self::Origin { from, through, prerequisite } => {
                 origin_text(from, *through, prerequisite, f)

@@ -9,29 +9,37 @@ use crate::{
     state::{AttemptError, Reason, TaskState},
 };
 
-/// Prints how a task has ended, and what runs it again.
+/// Prints how a task has ended.
 pub(crate) fn ended_text(
     state: TaskState,
     error: Option<&AttemptError>,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    if state == TaskState::Success {
-        return f.write_str("the task has succeeded");
-    }
-    write!(f, "the task has ended: it is {state}")?;
-    if let Some(error) = error {
-        write!(f, " ({}): {}", error.reason, error.message)?;
-        match error.reason {
-            // The next line says what to do.
-            Reason::Unmet => return Ok(()),
-            // The next attempt reads the same bytes.
-            Reason::Undecodable => {
-                return f.write_str("; a retry fails again unless a worker reads what is stored");
-            }
-            _ => {}
+    match (state, error) {
+        (TaskState::Success, _) => f.write_str("the task has succeeded"),
+        (_, None) => write!(f, "the task has ended: it is {state}"),
+        (_, Some(AttemptError { reason, message, .. })) => {
+            write!(f, "the task has ended: it is {state} ({reason}): {message}")
         }
     }
-    f.write_str("; requeue it to run it again")
+}
+
+/// Prints how a task has ended, and what runs it again.
+pub(crate) fn ended_again_text(
+    state: TaskState,
+    error: Option<&AttemptError>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    ended_text(state, error, f)?;
+    f.write_str(match (state, error.map(|error| error.reason)) {
+        // The next obstacle says what to do.
+        (TaskState::Success, _) | (_, Some(Reason::Unmet)) => "",
+        // The next attempt reads the same bytes.
+        (_, Some(Reason::Undecodable)) => {
+            "; a retry fails again unless a worker reads what is stored"
+        }
+        _ => "; requeue it to run it again",
+    })
 }
 
 /// Prints what to do before a row is tried again.

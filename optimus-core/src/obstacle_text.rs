@@ -186,7 +186,7 @@ pub(crate) fn lane_text(
     ahead: u64,
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    write!(f, "lane {key}{width}: {} before it; ", tasks(ahead, "is", "are"))
+    write!(f, "lane {key}{width}: {} before it; ", tasks(ahead, "waits", "wait"))
 }
 
 /// Prints how many tasks wait in a lane.

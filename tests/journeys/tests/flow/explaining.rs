@@ -54,7 +54,7 @@ on_both! {
         assert_eq!(gate.shut.as_ref().unwrap().by, "ann");
         let text = why.to_string();
         assert!(text.contains("3. lane tenant-7: paused by ann (their API is down)"), "{text}");
-        assert!(text.contains("2. lane tenant-7 (width 1): no task is before it"), "{text}");
+        assert!(text.contains("2. lane tenant-7 (width 1): no task waits before it"), "{text}");
         assert!(!text.contains("not before"), "the first line has the time: {text}");
         bench.client.lane("default", "tenant-7").set_width(6).await.unwrap();
         let text = explain(&bench, &second).await.to_string();
@@ -142,7 +142,7 @@ on_both! {
         opening.open.hit();
         running.result_within(SOON).await.unwrap();
         let why = explain(&bench, &running).await;
-        let ended = Obstacle::Ended { state: TaskState::Success, error: None };
+        let ended = Obstacle::Ended { state: TaskState::Success, error: None, is_final: false };
         assert_eq!(why.obstacles, [ended]);
         worker.stop().await;
     }
@@ -254,10 +254,10 @@ on_both! {
         let dead = submit(&bench, Flaky { attempts: 9, panics: false }.call().max_retry(0)).await;
         dead.result_within(SOON).await.unwrap_err();
         let why = explain(&bench, &dead).await;
-        let [Obstacle::Ended { state: TaskState::Dead, error: Some(error) }] = &why.obstacles[..]
-        else {
+        let [Obstacle::Ended { state, error: Some(error), .. }] = &why.obstacles[..] else {
             panic!("{why}");
         };
+        assert_eq!(*state, TaskState::Dead);
         let text = format!("dead (failed): {}; requeue it", error.message);
         assert!(!error.message.is_empty() && why.to_string().contains(&text), "{why}");
         let waits = submit(&bench, double().after(dead.id())).await;

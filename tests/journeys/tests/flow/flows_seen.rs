@@ -242,14 +242,31 @@ on_both! {
         for step in [callback, last] {
             becomes(&bench, step.id(), TaskState::Cancelled).await;
             let why = explain(&bench, step.id()).await;
-            let [Obstacle::Ended { state: TaskState::Cancelled, error: Some(_) }, Obstacle::Void] =
+            let [Obstacle::Ended { state, error: Some(_), is_final: true }, Obstacle::Void] =
                 &why.obstacles[..]
             else {
                 panic!("{why}");
             };
+            assert_eq!(*state, TaskState::Cancelled);
             let text = why.to_string();
             assert!(!text.contains("requeue it") && text.contains("no requeue helps"), "{text}");
         }
+        logged.gate.open.hit();
+        logged.worker.stop().await;
+    }
+
+    async fn a_cancelled_callback_of_a_cancelled_group_is_not_explained_by_a_requeue(bench: Bench) {
+        let logged = LoggedWorker::of(&bench);
+        let handle = group((0..3).map(|n| in_a_way(n, Way::Waits))).then(sum);
+        let handle = bench.client.submit_flow(handle).await.unwrap();
+        let [StepHandle::Group(group), callback] = handle.steps() else { panic!() };
+        bench.client.cancel(callback.id()).await.unwrap();
+        let before = explain(&bench, callback.id()).await;
+        assert!(before.to_string().contains("requeue it"), "it waits again: {before}");
+        group.cancel().await.unwrap();
+        let why = explain(&bench, callback.id()).await;
+        let text = why.to_string();
+        assert!(!text.contains("requeue it") && text.contains("no requeue helps"), "{text}");
         logged.gate.open.hit();
         logged.worker.stop().await;
     }

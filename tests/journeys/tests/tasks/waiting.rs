@@ -18,7 +18,7 @@ on_both! {
         for (call, state) in [
             (Unit {}.call().queue("mial"), "still ready: does a worker serve the queue mial?"),
             (Unit {}.call().due(Due::In(late)), "it is delayed"),
-            (blocked(), "it is blocked: lane one (width 1): no task is before it; the lane is"),
+            (blocked(), "it is blocked: lane one (width 1): no task waits before it; the lane is"),
             (Unit {}.call().after(&first), "it is blocked: it waits until"),
         ] {
             let handle = bench.client.submit(call).await.unwrap();
