@@ -147,8 +147,10 @@ fn check_ledgers(view: &View<'_>, wrong: &mut Wrong) {
         if !kept.contains_key(client) && !client.starts_with("outbox-") {
             wrong.add_with(
                 Remedy::Ledger,
-                "ledgers",
-                format!("the ledger of {client} will never be purged"),
+                &format!("ledger:{client}"),
+                format!(
+                    "the ledger of {client} will not be purged, unless the client submits again"
+                ),
             );
         }
         for (field, stored) in view.pairs(&format!("ledger:{client}")) {

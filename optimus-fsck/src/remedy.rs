@@ -51,14 +51,19 @@ pub enum Remedy {
     Expires,
 }
 
+/// What to do about a violation whose cause must be found.
+const REPORT: &str = "Another program, a restored backup or a Redis that lost writes may have done \
+    this. If none of them did, it is a bug of Optimus: report it.";
+
+/// What to do about a field that must be a number.
+const NUMBER: &str = "Scripts fail on it, or count wrongly. Remove the field with HDEL. If it \
+    counts something, this command then says by how much it is off.";
+
 impl Remedy {
     /// Returns what the violation means and what to do. "This key" is the key of the violation.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Report => {
-                "Another program, a restored backup or a Redis that lost writes may have done \
-                 this. If none of them did, it is a bug of Optimus: report it."
-            }
+            Self::Report => REPORT,
             Self::Lost => {
                 "No worker runs it. If it is of no lane and is not gathered, add its id to this \
                  key with RPUSH: then a worker runs it."
@@ -86,10 +91,7 @@ impl Remedy {
                 "Numbers that Optimus shows are wrong by this much; no task is lost. Correct the \
                  field, for example with HINCRBY."
             }
-            Self::Number => {
-                "Scripts fail on it, or count wrongly. Remove the field with HDEL. If it counts \
-                 something, this command then says by how much it is off."
-            }
+            Self::Number => NUMBER,
             Self::Due => {
                 "It starts late or never. Set the field `due` of this key to 0 with HSET: then \
                  the next claim looks for due tasks."

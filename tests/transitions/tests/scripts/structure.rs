@@ -51,7 +51,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("DEL $biz:job:ready", "and has no mark"),
     ("SET $biz:job:ready @held:0:L", "and has no mark"),
     ("SET $biz:job:other @held:0:L", "biz:job:other is"),
-    ("ZREM $ledgers c1", "the ledger of c1 will never be purged"),
+    ("ZREM $ledgers c1", "the ledger of c1 will not be purged"),
     ("ZADD $ledgers 5 c9", "c9 is kept and has no ledger"),
     ("HSET $ledger:c1 3 5:", "slot 3 of c1"),
     ("HSET $ledger:c1 lost3 3", "slot lost3 of c1"),
