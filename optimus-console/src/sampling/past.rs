@@ -176,8 +176,11 @@ impl Past {
     fn entry(&mut self, sample: &QueueSample, now: Instant, shut: Option<&Shut>) -> Entry {
         let totals = sample.seen.totals;
         let ended = self.ended.entry(sample.seen.queue.clone()).or_default();
-        if ended.back().is_some_and(|(_, last)| last.successes > totals.successes) {
-            // The queue was removed, or Redis has lost writes.
+        let is_broken = |(at, last): &(Instant, Totals)| {
+            // The queue was removed, or Redis has lost writes; or nobody has read for long.
+            last.successes > totals.successes || now.duration_since(*at) > GAP_MAX
+        };
+        if ended.back().is_some_and(is_broken) {
             ended.clear();
         }
         while ended.len() > 1 && now.duration_since(ended[1].0) >= WINDOW {
@@ -257,6 +260,20 @@ mod tests {
         let failed = first.without_redis(past.next_number());
         let again = past.read().await.unwrap();
         assert_eq!([first.number, failed.number, again.number], [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_rate_is_unknown_after_a_time_in_which_nobody_has_read() {
+        let client = Client::builder("memory://console-rates").connect().await.unwrap();
+        client.pause("mail").await.unwrap();
+        let mut past = Past::new(&client);
+        past.read().await.unwrap();
+        let sample = past.sampler.sample().await.unwrap();
+        let read_at = past.last.as_ref().unwrap().at;
+        let mut rate = |at| past.entry(&sample.queues[0], at, None).row.rate_s;
+        assert_eq!(rate(read_at + GAP_MAX), Some(0.0));
+        assert_eq!(rate(read_at + 3 * GAP_MAX), None, "it would count what ended long ago");
+        assert_eq!(rate(read_at + 4 * GAP_MAX), Some(0.0));
     }
 
     #[tokio::test]

@@ -182,5 +182,5 @@ fn is_unserved(sample: &QueueSample) -> bool {
     reason = "counts are far below 2^52, and a time that is too long becomes the longest"
 )]
 fn drain_ms(ready: u64, rate: f64) -> Option<u64> {
-    (rate > 0.0).then(|| (ready as f64 / rate * 1_000.0) as u64)
+    (ready > 0 && rate > 0.0).then(|| (ready as f64 / rate * 1_000.0) as u64)
 }
