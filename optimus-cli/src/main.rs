@@ -30,6 +30,7 @@ mod queue_names;
 #[cfg(test)]
 mod reference;
 mod session;
+mod signals;
 mod tally;
 mod top;
 mod unknown;

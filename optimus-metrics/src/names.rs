@@ -132,7 +132,7 @@ table! { OF_EXPORTER: "The metrics of the exporter: what Redis knows, so one exp
     SAMPLE_TIME = "optimus_sample_seconds" Gauge []
         "How long the last read of all queues took.";
     SAMPLE_AGE = "optimus_sample_age_seconds" Gauge []
-        "The age of these numbers.";
+        "How long ago the last read was that did not fail.";
     SAMPLES_FAILED = "optimus_samples_failed_total" Counter []
         "Reads of Redis that failed.";
 }

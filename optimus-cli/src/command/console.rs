@@ -14,10 +14,10 @@ use optimus_core::QueueName;
 use optimus_metrics::parse_address;
 use serde_json::json;
 
-use super::dev::asked_to_end;
 use crate::{
     failure::{Exit, Failure},
     session::Session,
+    signals::asked_to_end,
 };
 
 /// Serve the web console until Ctrl-C.

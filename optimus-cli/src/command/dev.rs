@@ -19,6 +19,7 @@ use crate::{
     operator,
     output::Out,
     private_redis::PrivateRedis,
+    signals::{Asked, Signals, asked_to_end},
 };
 
 /// Run a private Redis server and its web console until Ctrl-C, or for the time of a command.
@@ -114,19 +115,20 @@ async fn show(
     Ok((tokio::spawn(console.serve(listener)?), page))
 }
 
-/// Runs a command to its end, and returns its exit code. Ctrl-C reaches it without our help.
+/// Runs a command to its end, and returns its exit code.
 async fn run_beside(
     mut command: Command,
     server: &mut PrivateRedis,
     out: &Out,
 ) -> std::io::Result<i32> {
+    let mut signals = Signals::hear();
     let mut child = command.spawn()?;
     let mut is_server_there = true;
     loop {
         tokio::select! {
             biased;
             status = child.wait() => return Ok(code_of(status?)),
-            () = asked_to_end() => forward(&child),
+            signal = signals.next() => forward(&child, signal),
             ended = server.ended(), if is_server_there => {
                 is_server_there = false;
                 out.warn(&ended_by_itself(ended));
@@ -152,40 +154,23 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or(1)
 }
 
-/// Asks the command to end, which a signal to this process alone has not reached.
+/// Sends a signal on to the command. A terminal has sent Ctrl-C to the command, too, and a second
+/// one would let a worker give up its running tasks.
 #[cfg(unix)]
-fn forward(child: &tokio::process::Child) {
+fn forward(child: &tokio::process::Child, signal: Asked) {
+    use rustix::process::{Pid, Signal, getpgrp, kill_process};
+    let in_terminal = rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|it| it == getpgrp());
+    let signal = match signal {
+        Asked::Interrupt if in_terminal => return,
+        Asked::Interrupt => Signal::INT,
+        Asked::Terminate => Signal::TERM,
+    };
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-    if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+    if let Some(pid) = pid.and_then(Pid::from_raw) {
         // A command that has just ended needs no signal.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = kill_process(pid, signal);
     }
 }
 
 #[cfg(not(unix))]
-fn forward(_: &tokio::process::Child) {}
-
-/// Hears signals from now on. The future waits for Ctrl-C or for the signal of a supervisor.
-#[cfg(unix)]
-pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let interrupt = signal(SignalKind::interrupt());
-    let terminate = signal(SignalKind::terminate());
-    let hangup = signal(SignalKind::hangup());
-    async move {
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup)
-        else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-pub(crate) async fn asked_to_end() {
-    let _ = tokio::signal::ctrl_c().await;
-}
+fn forward(_: &tokio::process::Child, _: Asked) {}

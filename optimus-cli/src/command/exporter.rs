@@ -7,12 +7,12 @@ use optimus_core::{QueueName, Sample, Sampler};
 use optimus_metrics::{Listener, Server, parse_address};
 use serde_json::json;
 
-use super::dev::asked_to_end;
 use crate::{
     exporter::Page,
     failure::{Exit, Failure},
     parse,
     session::{Session, unreadable},
+    signals::asked_to_end,
 };
 
 /// The shortest time between two reads. A shorter one would be work for Redis that nobody sees.
@@ -39,7 +39,7 @@ pub(crate) struct Exporter {
     #[arg(long = "queue", value_name = "QUEUE", allow_hyphen_values = true)]
     queues: Vec<QueueName>,
     /// The most queues to show. Of more, those that are first by name are shown.
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = parse::limit)]
     queues_max: usize,
 }
 

@@ -35,10 +35,7 @@ mod task_submit;
 pub(crate) mod top;
 pub(crate) mod worker;
 
-pub(crate) use self::{
-    dev::asked_to_end,
-    process::{mode as process_mode, percent},
-};
+pub(crate) use self::process::{mode as process_mode, percent};
 use crate::{
     arguments::{Command, Global},
     failure::{Exit, Failure},

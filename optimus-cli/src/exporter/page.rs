@@ -22,14 +22,18 @@ pub(crate) struct Page(Arc<Mutex<Shown>>, Duration);
 struct Shown {
     /// The last read, or why it failed.
     last: Result<Sample, String>,
+    /// When that was.
     at: Instant,
+    /// When the last read that did not fail was, or when the exporter started.
+    read_at: Instant,
     failed: u64,
 }
 
 impl Page {
     /// `every` is the time between two reads.
     pub(crate) fn new(every: Duration) -> Self {
-        let shown = Shown { last: Ok(Sample::default()), at: Instant::now(), failed: 0 };
+        let (last, now) = (Ok(Sample::default()), Instant::now());
+        let shown = Shown { last, at: now, read_at: now, failed: 0 };
         Self(Arc::new(Mutex::new(shown)), every)
     }
 
@@ -40,6 +44,7 @@ impl Page {
     pub(crate) fn show(&self, sample: Sample) {
         let mut shown = self.shown();
         (shown.last, shown.at) = (Ok(sample), Instant::now());
+        shown.read_at = shown.at;
     }
 
     pub(crate) fn fail(&self, problem: &Error) {
@@ -68,7 +73,7 @@ impl Shown {
     fn text(&self) -> Exposition {
         let mut text = Exposition::default();
         text.family(&names::UP).count(&[], u64::from(self.last.is_ok()));
-        text.family(&names::SAMPLE_AGE).value(&[], self.at.elapsed().as_secs_f64());
+        text.family(&names::SAMPLE_AGE).value(&[], self.read_at.elapsed().as_secs_f64());
         text.family(&names::SAMPLES_FAILED).count(&[], self.failed);
         text.family(&names::BUILD).count(&[env!("CARGO_PKG_VERSION")], 1);
         if let Ok(sample) = &self.last {
@@ -84,9 +89,9 @@ impl Shown {
             Ok(sample) => sample,
             Err(problem) => return Answer::probe(std::slice::from_ref(problem)),
         };
-        let named = query.split('&').find_map(|pair| pair.strip_prefix("queue="));
-        let Some(name) = named else {
-            return Answer::bad_request("write /scale?queue=NAME");
+        let mut named = query.split('&').filter_map(|pair| pair.strip_prefix("queue="));
+        let (Some(name), None) = (named.next(), named.next()) else {
+            return Answer::bad_request("write /scale?queue=NAME, with one queue");
         };
         if let Err(problem) = QueueName::new(name) {
             return Answer::bad_request(&problem.to_string());
@@ -101,7 +106,11 @@ impl Shown {
             // A queue that was never used is not listed. It is no error: a scaler would start its
             // fallback pods in each new deployment that begins at zero.
             None if sample.has_all => 0,
-            None => return Answer::not_found("this queue is not read; name it with --queue"),
+            None => {
+                return Answer::not_found(
+                    "this queue is not read; name it with --queue, or read more with --queues-max",
+                );
+            }
         };
         let known = found.is_some();
         let answer = json!({ "queue": name, "known": known, "want_slots": want_slots });

@@ -28,7 +28,7 @@ use self::{
     screen::Screen,
     view::{Page, View},
 };
-use crate::{command::asked_to_end, failure::Failure, session::Session};
+use crate::{failure::Failure, session::Session, signals::asked_to_end};
 
 /// How often the age of what is shown is drawn again.
 const REDRAW_EVERY: Duration = Duration::from_secs(1);

@@ -5,7 +5,10 @@ use std::{io::Write, net::TcpStream, time::Duration};
 use optimus::Client;
 use optimus_testkit::{Proc, ProcBuilder, eventually};
 
-use crate::kit::{optimus, run};
+use crate::{
+    kit::{optimus, run},
+    top::OnTerminal,
+};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -60,6 +63,24 @@ async fn a_server_that_ends_beside_its_command_is_a_warning_and_the_command_goes
     dev.wait_for_line("the server has ended by itself", SOON).await;
     dev.sigterm();
     assert_eq!(dev.wait(SOON).await.code(), Some(128 + 15), "the end of the command counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_of_a_terminal_reaches_the_command_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (heard, ends) = (folder.path().join("heard"), folder.path().join("ends"));
+    let script = r#"
+        trap 'echo INT >> "$0"' INT; trap 'echo TERM >> "$0"' TERM
+        echo it runs; while [ ! -e "$1" ]; do sleep 0.01; done; exit 7"#;
+    let mut program = optimus();
+    program.args(["dev", "--", "sh", "-c", script]).args([&heard, &ends]);
+    let mut dev = OnTerminal::start(&program);
+    dev.draws("it runs").await;
+    dev.press("\u{3}");
+    eventually("the command has heard it", SOON, async || heard.exists()).await;
+    std::fs::write(&ends, "").unwrap();
+    assert_eq!(dev.code().await, 7);
+    assert_eq!(std::fs::read_to_string(&heard).unwrap(), "INT\n");
 }
 
 #[test]

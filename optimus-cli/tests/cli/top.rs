@@ -96,15 +96,20 @@ impl OnTerminal {
         !tcgetattr(&self.line).unwrap().local_modes.contains(LocalModes::ICANON)
     }
 
-    /// Waits for the end. The terminal is as it was then.
-    pub(crate) async fn ends(&mut self, code: i32) {
+    /// Waits for the end. Returns the exit code.
+    pub(crate) async fn code(&mut self) -> i32 {
         let mut status = None;
         eventually("the program ends", SOON, async || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         })
         .await;
-        assert_eq!(status.unwrap().code(), Some(code), "{}", self.shown());
+        status.unwrap().code().unwrap()
+    }
+
+    /// Waits for the end. The terminal is as it was then.
+    pub(crate) async fn ends(&mut self, code: i32) {
+        assert_eq!(self.code().await, code, "{}", self.shown());
         assert!(!self.is_raw(), "keys are lines again");
         eventually("the old lines are back", SOON, async || {
             let shown = self.shown();
