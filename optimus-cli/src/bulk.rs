@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use optimus_core::{CancelAnswer, DeleteAnswer, Error, PACED, Pace, RunNowAnswer, TaskId};
+use optimus_core::{
+    CancelAnswer, DeleteAnswer, Error, OperationAct, PACED, Pace, RunNowAnswer, TaskId,
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -32,6 +34,36 @@ impl Act {
             Self::Cancel => "task.cancel",
             Self::Delete => "task.delete",
             Self::RunNow => "task.run_now",
+        }
+    }
+
+    /// The same act on all tasks that match a filter.
+    pub(crate) fn of_many(self) -> OperationAct {
+        match self {
+            Self::Retry => OperationAct::Requeue,
+            Self::Cancel => OperationAct::Cancel,
+            Self::Delete => OperationAct::Delete,
+            Self::RunNow => OperationAct::RunNow,
+        }
+    }
+
+    /// Asks about so many tasks.
+    pub(crate) fn question(self, tasks: &str) -> String {
+        match self {
+            Self::Retry => format!("Retry {tasks}? They get new attempts."),
+            Self::Cancel => format!("Cancel {tasks}?"),
+            Self::Delete => format!("Delete {tasks}, forever?"),
+            Self::RunNow => format!("Run {tasks} now?"),
+        }
+    }
+
+    /// The words of a command line that means all tasks in a state.
+    pub(crate) fn example(self) -> &'static str {
+        match self {
+            Self::Retry => "retry --state cancelled",
+            Self::Cancel => "cancel --state ready",
+            Self::Delete => "delete --state cancelled",
+            Self::RunNow => "run-now --state retry",
         }
     }
 

@@ -101,8 +101,8 @@ async fn count(
     filter: OperationFilter,
 ) -> Result<Operation, Failure> {
     let operations = session.client.operations();
-    let operation = operations.count_because(act, filter, session.by.clone(), why).await?;
-    let operation = counted(session, operation).await?;
+    let id = operations.add(act, filter, session.by.clone(), why).await?;
+    let operation = counted(session, &id, None).await?;
     failed(&operation).map_or(Ok(operation), Err)
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn confirm(
     operation: Operation,
     expected: Option<u64>,
 ) -> Result<Exit, Failure> {
-    let operation = counted(session, operation).await?;
+    let operation = counted(session, &operation.id.clone(), Some(operation)).await?;
     let Operation { id, state, .. } = operation.clone();
     let Some(until) = operation.confirm_until() else {
         return Err(OperationError::WrongState { id, state, what: "confirmed" }.into());
@@ -166,20 +166,44 @@ async fn begin(session: &Session<'_>, operation: &Operation, why: &str) -> Resul
     follow(session, id).await
 }
 
-/// Counts the rest of the tasks, if they are being counted.
+/// Counts the rest of the tasks, unless the operation is known to be counted.
 pub(crate) async fn counted(
     session: &Session<'_>,
-    operation: Operation,
+    id: &str,
+    known: Option<Operation>,
 ) -> Result<Operation, Failure> {
-    let (mut operation, progress) = (operation, Progress::new(session.out));
-    let mut carrier = session.client.operations().carrier(&operation.id);
-    while operation.state == OperationState::Counting {
-        progress.show(&format!("{} match so far", text::number(operation.matched)));
-        operation = carrier.step().await?;
+    if let Some(operation) = known.filter(|known| known.state != OperationState::Counting) {
+        return Ok(operation);
     }
-    carrier.leave().await;
+    let (mut carrier, progress) =
+        (session.client.operations().carrier(id), Progress::new(session.out));
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let failure = loop {
+        // A step that is dropped is counted again.
+        let step = tokio::select! {
+            biased;
+            step = carrier.step() => step,
+            _ = &mut interrupt => {
+                carrier.leave().await;
+                break Failure::new("interrupted");
+            }
+        };
+        match step {
+            Ok(found) if found.state != OperationState::Counting => {
+                carrier.leave().await;
+                progress.clear();
+                return Ok(found);
+            }
+            Ok(found) => progress.show(&format!("{} match so far", text::number(found.matched))),
+            Err(problem) => break problem.into(),
+        }
+    };
     progress.clear();
-    Ok(operation)
+    session.out.hint(&format!(
+        "no task was changed. `optimus op confirm {id}` counts on and asks, and `optimus op cancel \
+         {id}` drops the operation"
+    ));
+    Err(failure)
 }
 
 /// Refuses another number of tasks than expected, and asks.

@@ -31,9 +31,15 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     })
 }
 
-/// Reads a size such as `500kB`, `64MB`, `1GB`.
+/// Reads how many rows to list.
+pub(crate) fn limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit.ok_or_else(|| format!("{text:?} is not a number of rows; ask for 1 or more"))
+}
+
+/// Reads a size such as `64MB`, `64MiB`, `1GB`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let problem = || format!("{text:?} is not a size; write 500kB, 64MB or 1GB");
+    let problem = || format!("{text:?} is not a size; write 64MB, 64MiB or 1GB");
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(problem)?;
     let (number, unit) = text.split_at(at);
     let number: u64 = number.parse().map_err(|_| problem())?;
@@ -42,6 +48,9 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
         _ => return Err(problem()),
     };
     number.checked_mul(bytes).ok_or_else(problem)

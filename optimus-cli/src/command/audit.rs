@@ -12,6 +12,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    parse,
     session::Session,
 };
 
@@ -21,7 +22,7 @@ pub(crate) enum AuditCommand {
     /// last 10,000 acts of 180 days are kept.
     List {
         /// How many acts to list.
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = parse::limit)]
         limit: usize,
         /// Begin after this place, which the list before has named.
         #[arg(long, value_name = "CURSOR")]

@@ -3,14 +3,16 @@
 use std::cmp::Reverse;
 
 use clap::{Args, Subcommand};
-use optimus_core::{OperationAct, PAGE_MAX, QueueName, TaskState};
+use optimus_core::{PAGE_MAX, QueueName, TaskState};
 
 use super::{fingerprint_row::CauseRow, task_row::TaskRecordRow};
 use crate::{
+    bulk::Act,
     failure::{Exit, Failure},
     operation,
     output::text,
     page::{self, Filter, Nothing},
+    parse,
     queue_names::QueueNames,
     session::Session,
 };
@@ -22,7 +24,7 @@ pub(crate) enum DeadCommand {
         #[command(flatten)]
         which: Which,
         /// How many tasks to list.
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = parse::limit)]
         limit: usize,
     },
     /// List the causes of deaths: one row for all dead tasks with the same fingerprint.
@@ -71,12 +73,8 @@ pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<E
     match command {
         DeadCommand::List { which, limit } => list(session, &which, limit).await,
         DeadCommand::Fingerprints { queues } => fingerprints(session, queues.named()).await,
-        DeadCommand::Retry { which, sure } => {
-            change(session, OperationAct::Requeue, &which, sure).await
-        }
-        DeadCommand::Delete { which, sure } => {
-            change(session, OperationAct::Delete, &which, sure).await
-        }
+        DeadCommand::Retry { which, sure } => change(session, Act::Retry, &which, sure).await,
+        DeadCommand::Delete { which, sure } => change(session, Act::Delete, &which, sure).await,
         DeadCommand::Export { which } => export(session, &which).await,
     }
 }
@@ -131,16 +129,13 @@ async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exi
 
 async fn change(
     session: &Session<'_>,
-    act: OperationAct,
+    act: Act,
     which: &Which,
     sure: Sure,
 ) -> Result<Exit, Failure> {
     let filter = which.filter.of(which.queues.named(), &[TaskState::Dead])?;
-    let question = |count: &str| match act {
-        OperationAct::Delete => format!("Delete {count}, forever?"),
-        _ => format!("Retry {count}? They get new attempts."),
-    };
-    operation::change(session, act, filter, sure.expect, question).await
+    let question = |count: &str| act.question(count);
+    operation::change(session, act.of_many(), filter, sure.expect, question).await
 }
 
 async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {

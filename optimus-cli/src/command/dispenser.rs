@@ -82,7 +82,7 @@ pub(crate) struct Rows {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// How many rows to list, at most 500.
-    #[arg(long, value_name = "N", default_value_t = HELD_MAX)]
+    #[arg(long, value_name = "N", default_value_t = HELD_MAX, value_parser = parse::limit)]
     limit: usize,
 }
 

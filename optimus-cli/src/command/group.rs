@@ -16,6 +16,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    parse,
     session::Session,
 };
 
@@ -28,7 +29,7 @@ pub(crate) enum GroupCommand {
         #[arg(long)]
         open: bool,
         /// How many groups to list.
-        #[arg(long, value_name = "N", default_value_t = 50)]
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = parse::limit)]
         limit: usize,
     },
     /// Show how far a group is, and what it waits for.

@@ -55,7 +55,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "STATE")]
     state: Option<TaskState>,
     /// How many tasks to list.
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = parse::limit)]
     limit: usize,
     /// Begin after this place, which the list before has named. It needs the same day and state.
     #[arg(long, value_name = "CURSOR")]
@@ -71,9 +71,9 @@ pub(crate) struct Keep {
     /// For how many days, today included: up to 366.
     #[arg(long, value_name = "N", default_value_t = 180)]
     days: u32,
-    /// How large it may grow, such as `256MB`; the oldest lines leave first. A success takes about
-    /// 80 bytes.
-    #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = parse::size)]
+    /// How large it may grow, such as `256MB`, and at least 1MiB; the oldest lines leave first. A
+    /// success takes about 80 bytes.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse::size)]
     size: u64,
     /// Only tasks of this name; may be repeated.
     #[arg(long = "task", value_name = "NAME")]
@@ -158,9 +158,6 @@ fn changed(
 
 async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
     let List { queue, day, task, state, limit, after, all } = options;
-    if limit == 0 {
-        return Err(Failure::usage("--limit is 0; ask for 1 task or more"));
-    }
     let now = session.now().await?;
     let mut filter = HistoryFilter::day(day.at(now));
     if let Some(task) = task {
@@ -240,16 +237,22 @@ async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exit, Failure>
     ];
     session.out.fields(&json!({}), &fields)?;
     let rows: Vec<DayRow> = days.into_iter().map(DayRow).collect();
-    session.out.rows(&rows, session.now().await?, "It has no day yet.")?;
+    let none = format!(
+        "No line is kept yet. Without one, {} shows the last successes.",
+        advice("history list", [queue])
+    );
+    session.out.rows(&rows, session.now().await?, &none)?;
     Ok(Exit::Done)
 }
 
 /// Says what is kept.
 fn kept(options: &HistoryOptions) -> String {
     let days = text::count(options.kept_days(), "day");
+    if options.kept_tasks().is_some_and(<[String]>::is_empty) {
+        return format!("no more lines; those that it has stay for {days}");
+    }
     let tasks = match options.kept_tasks() {
         None => "of all tasks".to_owned(),
-        Some([]) => "of no more tasks".to_owned(),
         Some(tasks) => format!("of {}", tasks.join(", ")),
     };
     format!("{days} {tasks}, up to {}", text::size(options.kept_bytes()))

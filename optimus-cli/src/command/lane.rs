@@ -17,6 +17,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    parse,
     pause::Pause,
     session::Session,
 };
@@ -27,7 +28,7 @@ pub(crate) enum LaneCommand {
     List {
         queue: QueueName,
         /// How many lanes to list, at most 128.
-        #[arg(long, value_name = "N", default_value_t = PAGE_MAX)]
+        #[arg(long, value_name = "N", default_value_t = PAGE_MAX, value_parser = parse::limit)]
         limit: usize,
     },
     /// Set how many tasks of a lane may run at once, or print it.

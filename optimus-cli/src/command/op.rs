@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
-use optimus_core::{Operation, OperationError, OperationState};
+use optimus_core::{Operation, OperationAct, OperationError, OperationState};
 use serde::Serialize;
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
         table::{Cell, Column},
         text,
     },
+    parse,
     session::Session,
 };
 
@@ -22,7 +23,7 @@ pub(crate) enum OpCommand {
     /// List the latest operations on many tasks, the latest first; the last 100 are kept.
     List {
         /// How many operations to list.
-        #[arg(long, value_name = "N", default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse::limit)]
         limit: usize,
     },
     /// Show one operation: which tasks it changes, how far it is, and what it could not change.
@@ -105,7 +106,7 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
         }
         OpCommand::Show { id } => show(session, &id).await,
         OpCommand::Follow { id } => {
-            let found = operation::counted(session, known(session, &id).await?).await?;
+            let found = operation::counted(session, &id, Some(known(session, &id).await?)).await?;
             if found.state == OperationState::Counted {
                 return Err(OperationError::WrongState {
                     id,
@@ -130,17 +131,25 @@ pub(crate) async fn run(command: OpCommand, session: &Session<'_>) -> Result<Exi
         OpCommand::Undo { id, expect } => {
             let found = known(session, &id).await?;
             let Some(filter) = found.undo() else {
+                let why = cant_be_undone(found.act);
                 return Err(Failure::of(
                     Exit::Refused,
-                    format!(
-                        "operation {id} can't be undone: it has cancelled no task, and only \
-                         cancelled tasks can go back; `optimus task cancel` ends tasks that a \
-                         requeue has made ready"
-                    ),
+                    format!("operation {id} can't be undone: {why}"),
                 ));
             };
             operation::undo(session, &found, filter, expect).await
         }
+    }
+}
+
+/// Says why an operation that has cancelled no task can't be undone.
+fn cant_be_undone(act: OperationAct) -> &'static str {
+    match act {
+        OperationAct::Delete => "what it has deleted is gone",
+        OperationAct::Requeue => {
+            "it has cancelled no task; `optimus task cancel` ends the tasks that it has made ready"
+        }
+        _ => "it has cancelled no task, and only cancelled tasks can go back",
     }
 }
 

@@ -215,7 +215,7 @@ async fn show(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
         ("memory", doing.rss_bytes.map(text::size)),
         ("cpu", doing.cpu.map(percent)),
         ("queues", Some(about.queues.join(", "))),
-        ("runs", Some(running.join("\n"))),
+        (if process.is_lost { "ran" } else { "runs" }, Some(running.join("\n"))),
     ];
     session.out.fields(&row, &fields)?;
     if doing.busy > doing.running.len() {

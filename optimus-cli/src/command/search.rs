@@ -78,7 +78,7 @@ pub(crate) async fn run(search: Search, session: &Session<'_>) -> Result<Exit, F
         hits.extend(look(session, id, "id").await?);
     }
     let names = known_tasks(session, &search.tasks).await?;
-    let asked = names.len();
+    let asked: BTreeSet<String> = names.iter().map(|(_, task)| task.clone()).collect();
     let finds = names.into_iter().map(|(queue, task)| {
         let (inspector, key) = (session.inspector(), Key::new(queue.as_str(), task, &search.text));
         async move { inspector.find(&key).await }
@@ -89,14 +89,17 @@ pub(crate) async fn run(search: Search, session: &Session<'_>) -> Result<Exit, F
         hits.extend(look(session, id, "biz id").await?);
     }
     let now = session.now().await?;
-    let names = text::count(asked as u64, "task name");
+    let names = text::count(asked.len() as u64, "task name");
     session.out.rows(
         &hits,
         now,
         &format!("Nothing was found, by the id and by the biz id of {names}."),
     )?;
     if hits.is_empty() {
-        session.out.hint("--task NAME looks for the biz id of a task that no worker knows now");
+        session.out.hint(
+            "a task that has succeeded no longer has its biz id, unless it has a `biz_window` or \
+             an `outcome_ttl`; --task NAME looks for the biz id of a task that no worker knows now",
+        );
         return Ok(Exit::NotFound);
     }
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use optimus_core::{OperationAct, PAGE_MAX, PageCursor, QueueName, TaskPage, TaskRow, TaskState};
+use optimus_core::{PAGE_MAX, PageCursor, QueueName, TaskPage, TaskRow, TaskState};
 use serde_json::json;
 
 use super::{
@@ -22,6 +22,7 @@ use crate::{
     operation,
     output::text,
     page::{Filter, Nothing},
+    parse,
     session::Session,
     tally::Tally,
 };
@@ -49,15 +50,18 @@ pub(crate) enum TaskCommand {
     /// Submit a task by its name, with arguments as JSON. Its definition is not known here: options
     /// that are not given have their defaults, and limits of the definition do not apply.
     Submit(Box<SubmitTask>),
-    /// Put dead or cancelled tasks back in the ready list, with new attempts.
-    Retry(Ids),
+    /// Put dead or cancelled tasks back in the ready list, with new attempts: tasks that are named,
+    /// or all in a state. Those are counted and shown first.
+    Retry(Which),
     /// Cancel tasks that wait, and ask the workers of running ones to stop them: tasks that are
     /// named, or all in a state. Those are counted and shown first.
-    Cancel(CancelWhich),
-    /// Delete tasks with all their data. This can't be undone.
-    Delete(Ids),
-    /// Let delayed tasks and retries run now.
-    RunNow(Ids),
+    Cancel(Which),
+    /// Delete tasks with all their data: tasks that are named, or all in a state. Those are counted
+    /// and shown first. This can't be undone.
+    Delete(Which),
+    /// Let delayed tasks and retries run now: tasks that are named, or all in a state. Those are
+    /// counted and shown first.
+    RunNow(Which),
 }
 
 #[derive(Debug, Args)]
@@ -69,7 +73,7 @@ pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
     /// How many tasks to list.
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = parse::limit)]
     limit: usize,
     /// Begin after this place, which the list before has named. It needs the one --state of that
     /// list.
@@ -83,17 +87,9 @@ pub(crate) struct List {
 /// The states of tasks that have not ended, and of those that need somebody.
 const USUAL: [&str; 6] = ["working", "ready", "retry", "delayed", "blocked", "dead"];
 
-/// Tasks that are named one by one.
+/// Tasks that are named, or all in a state.
 #[derive(Debug, Args)]
-pub(crate) struct Ids {
-    /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
-}
-
-/// Tasks that are named, or all of a queue in a state.
-#[derive(Debug, Args)]
-pub(crate) struct CancelWhich {
+pub(crate) struct Which {
     /// The ids: queue/uuid, or the uuid alone; `-` reads one from each line of stdin.
     #[arg(conflicts_with = "states", value_name = "ID")]
     ids: Vec<String>,
@@ -119,10 +115,10 @@ pub(crate) async fn run(command: TaskCommand, session: &Session<'_>) -> Result<E
         }
         TaskCommand::Explain { id } => explain(session, &id).await,
         TaskCommand::Submit(wanted) => task_submit::submit(session, *wanted).await,
-        TaskCommand::Retry(ids) => change(session, Act::Retry, ids).await,
-        TaskCommand::Cancel(which) => cancel(session, which).await,
-        TaskCommand::Delete(ids) => change(session, Act::Delete, ids).await,
-        TaskCommand::RunNow(ids) => change(session, Act::RunNow, ids).await,
+        TaskCommand::Retry(which) => change(session, Act::Retry, which).await,
+        TaskCommand::Cancel(which) => change(session, Act::Cancel, which).await,
+        TaskCommand::Delete(which) => change(session, Act::Delete, which).await,
+        TaskCommand::RunNow(which) => change(session, Act::RunNow, which).await,
     }
 }
 
@@ -130,9 +126,6 @@ async fn list(session: &Session<'_>, options: List) -> Result<Exit, Failure> {
     let List { queue, states, filter, limit, after, all } = options;
     if after.is_some() && states.len() != 1 {
         return Err(Failure::usage("--after needs the one --state of the list before"));
-    }
-    if limit == 0 {
-        return Err(Failure::usage("--limit is 0; ask for 1 task or more"));
     }
     let (now, mut rows, mut scanned) = (session.now().await?, Vec::new(), 0);
     let limit = if all { usize::MAX } else { limit };
@@ -181,7 +174,7 @@ async fn page(
         let page = session.inspector().list(queue, state, after, step).await?;
         let mut matching = page.rows.iter().enumerate().filter(|(_, row)| takes(row));
         match matching.nth(wanted - 1) {
-            Some((last, _)) if last + 1 < page.rows.len() => step = last + 1,
+            Some((last, _)) if last + 1 < page.rows.len().min(step) => step = last + 1,
             _ => return Ok(page),
         }
     }
@@ -224,28 +217,35 @@ async fn explain(session: &Session<'_>, id: &str) -> Result<Exit, Failure> {
     Ok(if is_forgotten { Exit::NotFound } else { Exit::Done })
 }
 
-async fn cancel(session: &Session<'_>, which: CancelWhich) -> Result<Exit, Failure> {
-    let CancelWhich { ids, states, queues, filter, expect } = which;
+async fn change(session: &Session<'_>, act: Act, which: Which) -> Result<Exit, Failure> {
+    let Which { ids, states, queues, filter, expect } = which;
     if !states.is_empty() {
         let filter = filter.of(&queues, &states)?;
-        let question = |count: &str| format!("Cancel {count}?");
-        return operation::change(session, OperationAct::Cancel, filter, expect, question).await;
+        return operation::change(session, act.of_many(), filter, expect, |count| {
+            act.question(count)
+        })
+        .await;
     }
     if ids.is_empty() && filter.is_all() {
-        return Err(Failure::usage(
-            "name tasks by their ids, or all tasks in a state, such as `optimus task cancel \
-             --state ready --queue mail`",
-        ));
+        return Err(Failure::usage(format!(
+            "name tasks by their ids, or all tasks in a state, such as `optimus task {} --queue \
+             mail`",
+            act.example()
+        )));
     }
     if !filter.is_all() {
         return Err(Failure::usage("a filter needs --state; ids name the tasks themselves"));
     }
-    change(session, Act::Cancel, Ids { ids }).await
+    change_named(session, act, ids).await
 }
 
-async fn change(session: &Session<'_>, act: Act, named: Ids) -> Result<Exit, Failure> {
+async fn change_named(
+    session: &Session<'_>,
+    act: Act,
+    texts: Vec<String>,
+) -> Result<Exit, Failure> {
     let mut ids = Vec::new();
-    for text in named.ids {
+    for text in texts {
         if text != "-" {
             ids.push(session.task_id(&text).await?);
             continue;
@@ -259,19 +259,13 @@ async fn change(session: &Session<'_>, act: Act, named: Ids) -> Result<Exit, Fai
     }
     let mut named = HashSet::new();
     ids.retain(|id| named.insert(id.clone()));
-    let verb = match act {
-        Act::Delete => "Delete",
-        Act::Cancel => "Cancel",
-        Act::Retry | Act::RunNow => "",
-    };
     // One task that is named is meant; a delete can't be undone.
     if act == Act::Delete || (act == Act::Cancel && ids.len() > 1) {
         let what = match &ids[..] {
             [one] => format!("task {one}"),
             ids => text::count(ids.len() as u64, "task"),
         };
-        let forever = if act == Act::Delete { ", forever" } else { "" };
-        session.consent.ask(&format!("{verb} {what}{forever}?"))?;
+        session.consent.ask(&act.question(&what))?;
     }
     let mut tally = Tally::default();
     bulk::change(session, act, &ids, &mut tally).await?;

@@ -58,13 +58,13 @@ fn is_replaced(lost: &ProcessDetails, processes: &[ProcessDetails]) -> bool {
     })
 }
 
-/// Names the tasks that a process ran when it was last heard from.
+/// Names the tasks that a process ran when it was last heard from. It may have begun others since.
 fn ran(process: &ProcessDetails) -> String {
     let text =
         |task: &RunningTask| format!("{} ({})", clean::line(&task.id), clean::line(&task.task));
     let running = &process.doing.running;
     if running.is_empty() {
-        return "no task".to_owned();
+        return "no task that it had told of".to_owned();
     }
     let mut names: Vec<String> = running.iter().take(NAMED_MAX).map(text).collect();
     let more = process.doing.busy.max(running.len()).saturating_sub(NAMED_MAX);

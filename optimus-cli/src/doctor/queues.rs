@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use chrono::{DateTime, Utc};
 use futures_util::{future::try_join_all, try_join};
 use optimus_core::{
-    Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, TaskId,
-    TaskRecord, TaskRow, TaskState, WorkerDetails,
+    Counts, Error, Explanation, Inspector, LimitSetters, Obstacle, PAGE_MAX, QueueName, StatsUnit,
+    TaskId, TaskRecord, TaskRow, TaskState, TaskStats, WorkerDetails,
     broker::{Broker, Keep},
 };
 
@@ -37,7 +37,14 @@ struct Look {
     blocked_since: Option<DateTime<Utc>>,
     /// What some of the blocked tasks wait for, if some wait for other tasks.
     waiters: Vec<Waiter>,
+    /// What ended in the last [`MINUTES`].
+    ended: TaskStats,
 }
+
+/// A queue of which more than this many tasks have died in so many minutes is a finding, as is
+/// `OptimusTasksDie` of `docs/monitoring/alerts.yaml`.
+const DEATHS_MAX: u64 = 10;
+const MINUTES: u32 = 10;
 
 /// How many blocked tasks are read to name those that wait for a task.
 const WAITERS_MAX: usize = 64;
@@ -90,10 +97,11 @@ pub(crate) async fn check(session: &Session<'_>, late: Duration) -> Result<Vec<F
 
 /// Reads what a queue has.
 async fn look(inspector: Inspector, broker: &Broker, queue: QueueName) -> Result<Look, Error> {
-    let (counts, workers, why) = try_join!(
+    let (counts, workers, why, stats) = try_join!(
         inspector.counts(&queue),
         inspector.workers(&queue),
         inspector.explain_queue(&queue),
+        inspector.stats(&queue, StatsUnit::Minute, MINUTES),
     )?;
     let page = async |state, count: u64| match (state, count) {
         (TaskState::Blocked | TaskState::Delayed, 0) => Ok(Vec::new()),
@@ -125,6 +133,7 @@ async fn look(inspector: Inspector, broker: &Broker, queue: QueueName) -> Result
         blocked,
         blocked_since,
         waiters,
+        ended: stats.total(),
     })
 }
 
@@ -182,6 +191,7 @@ impl Look {
         findings.extend(self.oldest(now, late).filter(|_| !is_paused));
         findings.extend(waits.blocked(blocked, self.blocked_since).filter(|_| !counts.paused));
         findings.extend(self.unknown().filter(|_| live > 0));
+        findings.extend(self.dying());
         let stale = workers.len() - live;
         if stale > 0 && live == 0 {
             let stale = text::count(stale as u64, "worker");
@@ -192,6 +202,21 @@ impl Look {
             findings.push(Finding::warning("stale", text));
         }
         findings
+    }
+
+    /// Says that many tasks have died lately.
+    fn dying(&self) -> Option<Finding> {
+        let (queue, TaskStats { deaths, successes, .. }) = (&self.queue, &self.ended);
+        (*deaths > DEATHS_MAX).then(|| {
+            let text = format!(
+                "queue {queue}: {} died in the last {MINUTES} min, while {} succeeded; {} has the \
+                 causes",
+                text::count(*deaths, "task"),
+                text::number(*successes),
+                advice("dead fingerprints", [queue])
+            );
+            Finding::warning("dying", text)
+        })
     }
 
     /// Names the tasks that no worker of the queue has, of the first ready and delayed ones.

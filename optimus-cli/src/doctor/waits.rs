@@ -98,11 +98,12 @@ impl Waits<'_> {
         let waiting_text = text::count(*waiting, "task");
         let others = if is_queue { self.others() } else { String::new() };
         let finding = format!("{what}, and keeps {waiting_text} waiting{others}: {end}");
-        match (is_queue, *waiting, ends_late) {
-            (_, 1.., true) | (true, _, true) => Some(Finding::warning("paused", finding)),
-            (_, _, true) => Some(Finding::note("paused", finding)),
+        let is_harmless = *waiting == 0 && others.is_empty();
+        match (is_harmless, ends_late) {
+            (false, true) => Some(Finding::warning("paused", finding)),
+            (true, true) => Some(Finding::note("paused", finding)),
             // It ends by itself soon.
-            (_, _, false) => None,
+            (_, false) => None,
         }
     }
 

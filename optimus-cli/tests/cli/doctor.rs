@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use optimus::{Due, Gate, LaneFailure, TaskState};
+use optimus::{Due, Gate, LaneFailure, StatsUnit, TaskState};
 use optimus_core::{RosterName, broker::Ended};
 use optimus_testkit::eventually;
 
@@ -43,12 +43,31 @@ async fn a_paused_queue_is_shown_with_who_why_and_since_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_deaths_of_the_last_minutes_are_a_warning() {
+    let stage = Stage::new().await;
+    stage.ended(["fail: connect to smtp-7: timed out"; 10]).await;
+    let deaths = async || {
+        let stats = stage.client.inspector().stats("mail", StatsUnit::Minute, 10).await.unwrap();
+        stats.total().deaths
+    };
+    eventually("they are counted", SOON, async || deaths().await == 10).await;
+    assert!(warned(&stage, "5m", &["dying"]).is_empty(), "ten are not many");
+    stage.ended(["fail: connect to smtp-7: timed out", "sent"]).await;
+    eventually("it is counted", SOON, async || deaths().await == 11).await;
+    let found = warned(&stage, "5m", &["dying"]).remove(0);
+    let said = "queue mail: 11 tasks died in the last 10 min, while 1 succeeded; `optimus dead \
+                fingerprints mail` has the causes";
+    assert_eq!(found, said);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_pause_of_a_queue_also_tells_how_many_of_its_tasks_wait_for_something_else() {
     let stage = Stage::new().await;
+    stage.client.pause("mail").await.unwrap();
+    assert!(warned(&stage, "5m", &["paused"]).is_empty(), "no task waits for it yet");
     for _ in 0..3 {
         stage.client.submit(send("x".to_owned()).lane("a")).await.unwrap();
     }
-    stage.client.pause("mail").await.unwrap();
     let found = warned(&stage, "5m", &["paused"]).remove(0);
     let said = "and keeps 1 task waiting, while 2 other tasks of the queue wait for limits, lanes \
                 or other tasks: `optimus queue resume";

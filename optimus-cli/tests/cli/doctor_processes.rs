@@ -73,7 +73,10 @@ async fn lost_processes_are_one_line_with_what_the_last_one_ran() {
     assert_eq!(level, "warning", "two within minutes have a reason: {text}");
     let last = "the last one of them: vm-1-20-0a0b0c0d (vm-1, pid 17), which was heard from ";
     assert!(text.starts_with("2 processes were lost") && text.contains(last), "{text}");
-    assert!(text.contains(" and ran no task, and others have started since then; "), "{text}");
+    assert!(
+        text.contains(" and ran no task that it had told of, and others have started since then; "),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -206,6 +206,34 @@ async fn what_is_no_longer_as_it_was_counted_is_left_and_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_act_changes_all_tasks_in_a_state() {
+    let stage = Stage::new().await;
+    let delayed = async || {
+        let later = send("later".to_owned()).due(Due::In(SOON * 100));
+        stage.client.submit(later).await.unwrap().id().clone()
+    };
+    let ids = [delayed().await, delayed().await];
+    let all = ["--queue", "mail", "--task", "send", "--yes", "--expect", "2"];
+    for (act, before, said, after) in [
+        ("run-now", "delayed", "2 due now\n", Some(TaskState::Delayed)),
+        ("cancel", "delayed", "2 cancelled\n", Some(TaskState::Cancelled)),
+        ("retry", "cancelled", "2 requeued\n", Some(TaskState::Ready)),
+        ("delete", "ready", "2 deleted\n", None),
+    ] {
+        let line = [&["task", act, "--state", before], &all[..]].concat();
+        assert_eq!(stage.optimus(&line).ended(0).out, said);
+        for id in &ids {
+            assert_eq!(stage.state(id).await, after.unwrap_or(TaskState::Forgotten), "{act}");
+        }
+        let refused = stage.optimus(&["task", act, "--task", "send"]).ended(2).err;
+        assert!(refused.contains("a filter needs --state"), "{refused}");
+        assert!(
+            stage.optimus(&["task", act]).ended(2).err.contains(&format!("task {act} --state"))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_undo_says_that_tasks_which_were_asked_to_stop_still_run() {
     let stage = Arc::new(Stage::new().await);
     let folder = tempfile::tempdir().unwrap();

@@ -108,6 +108,27 @@ impl Operations {
         who: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<Operation, OperationError> {
+        let id = self.add(act, filter, who, reason).await?;
+        let (mut carrier, begun) = (self.carrier(&id), Instant::now());
+        loop {
+            let operation = carrier.step().await?;
+            if operation.state != OperationState::Counting || begun.elapsed() > COUNT_WITHIN {
+                carrier.leave().await;
+                return Ok(operation);
+            }
+        }
+    }
+
+    /// Stores an operation whose tasks are still to be counted, and returns its id. For the other
+    /// Optimus crates.
+    #[doc(hidden)]
+    pub async fn add(
+        &self,
+        act: OperationAct,
+        filter: OperationFilter,
+        who: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<String, OperationError> {
         let reason = short(reason.into())?;
         let (filter, who) = (filter.checked(act)?, short(who.into())?);
         let about = About { act, filter, who, form: FORM };
@@ -119,14 +140,7 @@ impl Operations {
             BrokerError::Refused(Refusal::WrongState, _) => OperationError::TooMany,
             problem => OperationError::Store(problem.into()),
         })?;
-        let (mut carrier, begun) = (self.carrier(&id), Instant::now());
-        loop {
-            let operation = carrier.step().await?;
-            if operation.state != OperationState::Counting || begun.elapsed() > COUNT_WITHIN {
-                carrier.leave().await;
-                return Ok(operation);
-            }
-        }
+        Ok(id)
     }
 
     /// Lets a counted operation change its tasks, if `expect` is the number that it has counted.
