@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use optimus_core::{Client, OperationError, broker::Broker};
+use optimus_core::{Client, OperationError, OperationState, broker::Broker};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep, timeout_at},
@@ -45,22 +45,32 @@ pub(crate) fn carry(app: &App, id: String) {
     tokio::spawn(async move {
         let carrying = carry_within(&app.client, &id);
         tokio::pin!(carrying);
-        loop {
+        let rests = loop {
             tokio::select! {
                 biased;
-                () = &mut carrying => break,
+                rests = &mut carrying => break rests,
                 () = sleep(TOLD_EVERY) => {
                     app.sampling.refresh_operations(&app.client).await;
                 }
             }
-        }
+        };
         app.carrying.ids().remove(&id);
         app.sampling.refresh_operations(&app.client).await;
+        // Somebody may have confirmed it when this process still seemed to carry it on.
+        if rests && is_under_way(&app.client, &id).await {
+            carry(&app, id.clone());
+        }
     });
 }
 
+async fn is_under_way(client: &Client, id: &str) -> bool {
+    let found = client.operations().get(id).await.ok().flatten();
+    found.is_some_and(|operation| operation.state == OperationState::Running)
+}
+
 /// Carries an operation on. An error of Redis does not end it: whatever is stored stays right.
-async fn carry_within(client: &Client, id: &str) {
+/// Returns whether it needs nobody.
+async fn carry_within(client: &Client, id: &str) -> bool {
     let (operations, until) = (client.operations(), Instant::now() + CARRIES_WITHIN);
     let [first, longest] = AGAIN;
     let mut wait = first;
@@ -68,7 +78,9 @@ async fn carry_within(client: &Client, id: &str) {
         let begun = Instant::now();
         match timeout_at(until, operations.carry(id)).await {
             Ok(Err(OperationError::Store(problem))) if !problem.is_invalid() => {}
-            _ => return,
+            ended => {
+                return matches!(ended, Ok(Ok(found)) if found.state != OperationState::Running);
+            }
         }
         if begun.elapsed() > longest {
             wait = first;
