@@ -55,8 +55,8 @@ async fn cancelling_twice_is_not_an_error(bench: Bench) {
     bench.assert_unchanged(&before).await;
 }
 
-async fn a_tried_task_that_is_cancelled_and_requeued_twice_is_ready_once(bench: Bench) {
-    let id = bench.add(0, job()).await;
+async fn a_task_that_can_expire_and_is_cancelled_and_requeued_twice_is_ready_once(bench: Bench) {
+    let id = bench.add(0, job().expires_in(ms(90_000))).await;
     let worker = bench.worker(0, "w").await;
     let lease = &bench.claim(0, &worker, 1, 8).await.leases(&worker)[0];
     assert!(bench.fail(0, &[failed(lease, FailureOutcome::Retry(ms(1)))]).await.is_empty());
@@ -185,7 +185,7 @@ async fn a_damaged_record_can_be_cancelled(bench: Bench) {
 on_both![
     a_task_that_waits_is_cancelled_at_once,
     cancelling_twice_is_not_an_error,
-    a_tried_task_that_is_cancelled_and_requeued_twice_is_ready_once,
+    a_task_that_can_expire_and_is_cancelled_and_requeued_twice_is_ready_once,
     a_running_task_is_asked_to_stop_and_its_worker_woken,
     the_cancel_of_an_ended_task_is_refused_with_its_state,
     it_releases_the_biz_id_and_completes_waits,
