@@ -208,11 +208,12 @@ on_both! {
     }
 }
 
-/// The answer comes after 400 ms. If nobody listens, a check of the threads wakes one after about
-/// 5 s.
-const UNHEARD_MAX: Duration = Duration::from_secs(4);
-/// In some rounds, the thread that is kept is not the one that listens.
+/// The answer comes after 400 ms. If nobody listens, the worker says every 4 s what it runs, which
+/// wakes a thread.
+const UNHEARD_MAX: Duration = Duration::from_millis(1_200);
+/// In some rounds, the thread that is kept is not the one that listens, or the machine is busy.
 const ROUNDS: u64 = 6;
+const UNHEARD_ROUNDS_MAX: u64 = 2;
 
 /// Waits for a timer repeatedly, then spins until another task has begun.
 #[derive(Serialize, Deserialize)]
@@ -244,7 +245,7 @@ impl Task for Doze {
             thread::yield_now();
         }
         alarm.spins.store(false, Ordering::Relaxed);
-        Ok(alarm.other_began.swap(false, Ordering::Relaxed))
+        Ok(alarm.other_began.load(Ordering::Relaxed))
     }
 }
 
@@ -276,6 +277,7 @@ async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept
         let stopped = async { drop(stopped.await) };
         runtime.block_on(worker.run_until(stopped)).unwrap();
     });
+    let mut unheard = 0;
     for round in 1..=ROUNDS {
         let doze = near.client.submit(Doze {}.call()).await.unwrap();
         alarm.dozes.wait_for(round).await;
@@ -288,13 +290,15 @@ async fn the_answer_of_a_claim_arrives_although_the_thread_that_listened_is_kept
         )
         .await;
         alarm.spins.store(true, Ordering::Relaxed);
-        assert!(
-            doze.result_within(WAIT_MAX).await.unwrap(),
-            "the other task began while the thread was blocked"
-        );
+        unheard += u64::from(!doze.result_within(WAIT_MAX).await.unwrap());
         other.result_within(WAIT_MAX).await.unwrap();
+        alarm.other_began.store(false, Ordering::Relaxed);
         proxy.pass();
     }
+    assert!(
+        unheard <= UNHEARD_ROUNDS_MAX,
+        "in {unheard} of {ROUNDS} rounds, the other task did not begin while the thread was blocked"
+    );
     drop(stop);
     tokio::task::spawn_blocking(|| thread.join()).await.unwrap().unwrap();
 }
