@@ -3,8 +3,8 @@
 --
 -- The cursor names the last task that was read. The next page begins after that task, even if tasks
 -- came and left meanwhile: no task that stays in the state is omitted. A task may appear twice if
--- the task of the cursor has left, if it can expire and was cancelled in the ready list and
--- requeued, or if it waits for its prerequisites. A page may have fewer rows than requested.
+-- the task of the cursor has left, if it was cancelled in the ready list and requeued with a second
+-- entry, or if it waits for its prerequisites. A page may have fewer rows than requested.
 --
 -- KEYS   the naming block
 -- ARGV   1 state · 2 how many · 3 cursor, '' for the first page · 4 `oldest` for the dead and the
@@ -18,8 +18,8 @@ local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
 local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
--- A step of a scan returns a few more than it was asked for. With them, it should fill one page.
-local ASKED = 7 / 8
+-- How many tasks a step of a scan is asked for, and the most steps of a page.
+local STEP, STEPS_MAX = 16, 16
 -- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
@@ -201,28 +201,40 @@ local function list_waiting(index, kind, mark)
   return true
 end
 
--- Tasks that wait for their prerequisites come after all others. A scan returns each task that
--- stays, and may return more than it was asked for. So a page has those of one step of the scan in
--- the order of their ids, and the next page begins in the same step if some are left.
+-- Tasks that wait for their prerequisites come after all others, in the order of a scan. A step of
+-- it may return more than it was asked for, and a page may end in the middle. So each step has its
+-- tasks in the order of their ids, and the cursor names the step by its begin and its end. If the
+-- step no longer has that end, because tasks have left, the next page has all of it again.
 local function list_unmet()
   local from = place and string.match(place, '^u(%d+)$')
-  local after, ids = from and member ~= '-' and member or '', {}
-  local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from or '0', 'COUNT',
-    math.ceil(most * ASKED))
-  for i = 1, #found[2], 2 do
-    if found[2][i] > after then
-      ids[#ids + 1] = found[2][i]
-    end
+  local to, last
+  if from then
+    to, last = string.match(member, '^(%d+):(.+)$')
   end
-  table.sort(ids)
-  for i, id in ipairs(ids) do
-    look_ahead(ids, i, 1)
-    if not add(id, '', '', '') and i < #ids then
-      next_cursor = 'u' .. (from or '0') .. ' ' .. id
+  from = from or '0'
+  for _ = 1, STEPS_MAX do
+    local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', STEP)
+    local ids, is_open = {}, true
+    for i = 1, #found[2], 2 do
+      if found[1] ~= to or found[2][i] > last then
+        ids[#ids + 1] = found[2][i]
+      end
+    end
+    table.sort(ids)
+    for i, id in ipairs(ids) do
+      look_ahead(ids, i, 1)
+      is_open = add(id, '', '', '')
+      if not is_open and i < #ids then
+        next_cursor = 'u' .. from .. ' ' .. found[1] .. ':' .. id
+        return
+      end
+    end
+    from, to = found[1], nil
+    next_cursor = from ~= '0' and 'u' .. from .. ' -' or ''
+    if from == '0' or not is_open then
       return
     end
   end
-  next_cursor = found[1] ~= '0' and 'u' .. found[1] .. ' -' or ''
 end
 
 local function list_success()

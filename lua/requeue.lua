@@ -5,9 +5,9 @@
 -- and names that task. A task of a lane joins the lane again, before the tasks that have not had a
 -- turn; a task that blocks its lane still has the permit. A task that ended while it waited for its
 -- prerequisites waits again for those that are not met. A task that has a tombstone in the ready
--- list and cannot expire has its old place there again. An operation on many tasks, which undoes a
--- cancel, lets a task that was cancelled before it was due be Delayed until then. It requeues those
--- that wait for others first, so that these learn of each success.
+-- list, cannot expire and is ready at once has its old place there again. An operation on many
+-- tasks, which undoes a cancel, lets a task that was cancelled before it was due be Delayed until
+-- then. It requeues those that wait for others first, so that these learn of each success.
 --
 -- The script remembers a finished operation for a while, so a repeat after a lost reply gets the
 -- same answer.

@@ -1,7 +1,8 @@
 -- ready_skips: tombstones. A cancelled task's entry stays in the ready list, because removing it
 -- from the middle of a long list would take tens of ms. `skips` counts such entries by id,
--- `tombstones` in `meta` counts all of them. A requeued task that cannot expire has its entry
--- again. Another one has a second entry, and the first of the two is skipped.
+-- `tombstones` in `meta` counts all of them. A requeued task that cannot expire and is
+-- ready at once has its entry again. Another one gets a second entry, at once or later, and the
+-- first of the two is skipped.
 
 -- Returns how many entries of each of these tasks must be skipped, by id.
 local function skips_of(skips, entries)

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     failure::Failure,
+    operation,
     output::{Out, text},
     session::Session,
     tally::{Fate, Tally},
@@ -69,12 +70,7 @@ impl Act {
 
     /// What was done, for the tally.
     pub(crate) fn done(self) -> &'static str {
-        match self {
-            Self::Retry => "requeued",
-            Self::Cancel => "cancelled",
-            Self::Delete => "deleted",
-            Self::RunNow => "due now",
-        }
+        operation::verb(self.of_many())
     }
 }
 

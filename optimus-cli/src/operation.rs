@@ -71,13 +71,13 @@ pub(crate) async fn undo(
     let default = format!("undo of {id}");
     let why = if session.reason.is_empty() { &default } else { &session.reason };
     let operation = count(session, why, OperationAct::Requeue, filter).await?;
-    let missing = done.saturating_sub(operation.matched);
     let reached = done + asked_to_stop;
-    if *asked_to_stop > 0 && operation.matched < reached {
+    let missing = reached.saturating_sub(operation.matched);
+    if missing > 0 && *asked_to_stop > 0 {
         session.out.hint(&format!(
             "not cancelled now: {} of the {} that it has cancelled or asked to stop. Such a task \
              still runs, has ended in another way, or was removed, deleted or requeued since",
-            text::number(reached - operation.matched),
+            text::number(missing),
             text::count(reached, "task")
         ));
     } else if missing > 0 {
@@ -177,33 +177,26 @@ pub(crate) async fn counted(
     }
     let (mut carrier, progress) =
         (session.client.operations().carrier(id), Progress::new(session.out));
-    let mut interrupt = pin!(tokio::signal::ctrl_c());
-    let failure = loop {
-        // A step that is dropped is counted again.
-        let step = tokio::select! {
-            biased;
-            step = carrier.step() => step,
-            _ = &mut interrupt => {
-                carrier.leave().await;
-                break Failure::new("interrupted");
-            }
-        };
-        match step {
+    loop {
+        match carrier.step().await {
             Ok(found) if found.state != OperationState::Counting => {
                 carrier.leave().await;
                 progress.clear();
                 return Ok(found);
             }
             Ok(found) => progress.show(&format!("{} match so far", text::number(found.matched))),
-            Err(problem) => break problem.into(),
+            Err(problem) => {
+                progress.clear();
+                if !matches!(problem, OperationError::Unknown { .. }) {
+                    session.out.hint(&format!(
+                        "no task was changed. `optimus op confirm {id}` counts on and asks, and \
+                         `optimus op cancel {id}` drops the operation"
+                    ));
+                }
+                return Err(problem.into());
+            }
         }
-    };
-    progress.clear();
-    session.out.hint(&format!(
-        "no task was changed. `optimus op confirm {id}` counts on and asks, and `optimus op cancel \
-         {id}` drops the operation"
-    ));
-    Err(failure)
+    }
 }
 
 /// Refuses another number of tasks than expected, and asks.

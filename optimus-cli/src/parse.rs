@@ -31,10 +31,10 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     })
 }
 
-/// Reads how many rows to list.
+/// Reads how many to list.
 pub(crate) fn limit(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| *limit > 0);
-    limit.ok_or_else(|| format!("{text:?} is not a number of rows; ask for 1 or more"))
+    limit.ok_or_else(|| format!("{text:?} is not a number above 0; ask for 1 or more"))
 }
 
 /// Reads a size such as `64MB`, `64MiB`, `1GB`.

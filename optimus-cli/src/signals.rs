@@ -1,11 +1,14 @@
 //! Signals that ask this process to end: [`Signals`].
 
 /// How the process was asked to end.
+#[cfg_attr(not(unix), expect(dead_code, reason = "only unix has all of these signals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// Ctrl-C.
     Interrupt,
-    /// A supervisor, or a terminal that was closed.
+    /// A terminal was closed.
+    Hangup,
+    /// A supervisor.
     Terminate,
 }
 
@@ -35,7 +38,7 @@ impl Signals {
         tokio::select! {
             _ = interrupt.recv() => Asked::Interrupt,
             _ = terminate.recv() => Asked::Terminate,
-            _ = hangup.recv() => Asked::Terminate,
+            _ = hangup.recv() => Asked::Hangup,
         }
     }
 }

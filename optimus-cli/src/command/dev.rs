@@ -121,14 +121,19 @@ async fn run_beside(
     server: &mut PrivateRedis,
     out: &Out,
 ) -> std::io::Result<i32> {
-    let mut signals = Signals::hear();
+    let (mut signals, is_in_terminal) = (Signals::hear(), is_in_terminal());
     let mut child = command.spawn()?;
     let mut is_server_there = true;
     loop {
         tokio::select! {
             biased;
             status = child.wait() => return Ok(code_of(status?)),
-            signal = signals.next() => forward(&child, signal),
+            signal = signals.next() => match signal {
+                // A terminal has sent it to the command, too. A second one would let a worker give
+                // up its running tasks.
+                Asked::Interrupt | Asked::Hangup if is_in_terminal => {}
+                signal => forward(&child, signal),
+            },
             ended = server.ended(), if is_server_there => {
                 is_server_there = false;
                 out.warn(&ended_by_itself(ended));
@@ -154,16 +159,26 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or(1)
 }
 
-/// Sends a signal on to the command. A terminal has sent Ctrl-C to the command, too, and a second
-/// one would let a worker give up its running tasks.
+/// Returns whether a terminal sends its signals to this process and to its command.
+#[cfg(unix)]
+fn is_in_terminal() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    let group = terminal.ok().and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());
+    group == Some(rustix::process::getpgrp())
+}
+
+#[cfg(not(unix))]
+fn is_in_terminal() -> bool {
+    true
+}
+
+/// Sends a signal on to the command.
 #[cfg(unix)]
 fn forward(child: &tokio::process::Child, signal: Asked) {
-    use rustix::process::{Pid, Signal, getpgrp, kill_process};
-    let in_terminal = rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|it| it == getpgrp());
+    use rustix::process::{Pid, Signal, kill_process};
     let signal = match signal {
-        Asked::Interrupt if in_terminal => return,
         Asked::Interrupt => Signal::INT,
-        Asked::Terminate => Signal::TERM,
+        Asked::Hangup | Asked::Terminate => Signal::TERM,
     };
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
     if let Some(pid) = pid.and_then(Pid::from_raw) {

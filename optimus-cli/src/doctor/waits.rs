@@ -78,7 +78,7 @@ impl Waits<'_> {
         }
     }
 
-    /// A pause. One that nothing waits for is no warning, but the pause of a queue is.
+    /// A pause. One that nothing waits for is no warning.
     fn paused(&self, limit: &LimitDetails, shut: &Shut) -> Option<Finding> {
         let LimitDetails { gate, waiting, .. } = limit;
         let is_queue = *gate == Gate::Queue;

@@ -1,6 +1,6 @@
 //! `optimus dev`: the server lives as long as the command.
 
-use std::{io::Write, net::TcpStream, time::Duration};
+use std::{io::Write, net::TcpStream, process::Command, time::Duration};
 
 use optimus::Client;
 use optimus_testkit::{Proc, ProcBuilder, eventually};
@@ -72,7 +72,9 @@ async fn ctrl_c_of_a_terminal_reaches_the_command_once() {
     let script = r#"
         trap 'echo INT >> "$0"' INT; trap 'echo TERM >> "$0"' TERM
         echo it runs; while [ ! -e "$1" ]; do sleep 0.01; done; exit 7"#;
-    let mut program = optimus();
+    let mut program = Command::new("sh");
+    // Its input may be another file than the terminal.
+    program.args(["-c", r#"exec "$0" "$@" < /dev/null"#, env!("CARGO_BIN_EXE_optimus")]);
     program.args(["dev", "--", "sh", "-c", script]).args([&heard, &ends]);
     let mut dev = OnTerminal::start(&program);
     dev.draws("it runs").await;

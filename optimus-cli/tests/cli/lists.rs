@@ -31,19 +31,34 @@ async fn a_filtered_list_has_no_more_rows_than_its_limit_and_goes_on_after_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_that_wait_for_others_are_listed_up_to_the_limit() {
+async fn tasks_that_wait_for_others_are_listed_up_to_the_limit_and_none_is_left_out() {
     let stage = Stage::new().await;
     let later = send("later".to_owned()).due(Due::In(SOON * 100));
     let first = stage.client.submit(later).await.unwrap().id().clone();
-    let calls = (0..60).map(|number| send(format!("task {number}")).after(&first));
-    stage.client.submit_all(calls).await.unwrap();
-    for limit in [1, 10, 49, 50, 58, 60] {
-        for filter in [&[][..], &["--state", "blocked", "--task", "send"]] {
-            let limit_text = limit.to_string();
-            let line = [&["task", "list", "mail", "--json", "--limit", &limit_text], filter];
-            assert_eq!(stage.optimus(&line.concat()).ended(0).json().len(), limit, "{filter:?}");
+    let wait = |number| {
+        let name = if number % 2 == 0 { "even" } else { "odd" };
+        send(format!("task {number}")).header("number", name).after(&first)
+    };
+    stage.client.submit_all((0..400).map(wait)).await.unwrap();
+    for limit in ["1", "49", "50", "58", "60", "128"] {
+        let line = ["task", "list", "mail", "--json", "--limit", limit];
+        assert_eq!(stage.optimus(&line).ended(0).json().len().to_string(), limit);
+    }
+    let line = ["task", "list", "mail", "--state", "blocked", "--header", "number=odd"];
+    let line = [&line[..], &["--limit", "25", "--json"]].concat();
+    let (mut seen, mut after) = (BTreeSet::new(), None);
+    loop {
+        let place: Vec<&str> = after.iter().flat_map(|after: &String| ["--after", after]).collect();
+        let listed = stage.optimus(&[&line[..], &place].concat()).ended(0);
+        let rows = listed.json();
+        assert!(rows.len() <= 25);
+        seen.extend(rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()));
+        after = listed.err.trim().split_once("--after ").map(|(_, after)| after.to_owned());
+        if after.is_none() {
+            break;
         }
     }
+    assert_eq!(seen.len(), 200);
 }
 
 #[test]

@@ -191,38 +191,73 @@ async fn successes_are_listed_from_their_summaries_the_latest_first(bench: Bench
 }
 
 async fn tasks_that_wait_for_others_are_listed_once_each_in_pages_of_any_size(bench: Bench) {
-    let first = bench.add(0, job().due(Due::In(LONG))).await;
-    let mut waiting = Vec::new();
-    for count in [60, 140, 200] {
-        while waiting.len() < count {
-            waiting.push(bench.add_after(0, job(), after(&first)).await);
-        }
-        waiting.sort();
+    let mut known = Vec::new();
+    for count in [60, 80, 60] {
+        known.extend(waiting(&bench, count).await);
+        known.sort();
         for limit in (1..=20).chain([49, 50, 59, 60, 100, 127, 128]) {
             let mut seen = walk(&bench, TaskState::Blocked, limit, async |_| {}).await;
             seen.sort();
-            assert_eq!(seen, waiting, "{count} tasks, pages of {limit}");
+            assert_eq!(seen, known, "pages of {limit}");
         }
     }
 }
 
-async fn a_task_that_ends_between_two_pages_hides_none_that_waits_for_others(bench: Bench) {
+/// Adds tasks that wait for another one.
+async fn waiting(bench: &Bench, count: usize) -> Vec<TaskId> {
     let first = bench.add(0, job().due(Due::In(LONG))).await;
     let mut waiting = Vec::new();
-    while waiting.len() < 100 {
+    while waiting.len() < count {
         waiting.push(bench.add_after(0, job(), after(&first)).await);
     }
-    let mut cancelled = 0;
-    let seen = walk(&bench, TaskState::Blocked, 7, async |_| {
-        if let Some(id) = waiting.get(cancelled) {
-            bench.now().cancel(id).await.unwrap();
-            cancelled += 1;
+    waiting
+}
+
+async fn pages_of_different_sizes_hide_no_task_that_waits_for_others(bench: Bench) {
+    let mut waiting = waiting(&bench, 700).await;
+    waiting.sort();
+    for sizes in [[3, 128, 128], [128, 7, 60], [1, 2, 100]] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        for size in sizes.into_iter().cycle() {
+            let listed = list(&bench, TaskState::Blocked, size, &cursor).await;
+            assert!(listed.rows.len() <= size);
+            seen.extend(ids(&listed));
+            cursor = listed.next;
+            if cursor.is_empty() {
+                break;
+            }
         }
-    })
-    .await;
-    assert!((1..50).contains(&cancelled), "{cancelled} were cancelled");
-    let hidden: Vec<_> = waiting[cancelled..].iter().filter(|id| !seen.contains(id)).collect();
-    assert!(hidden.is_empty(), "{hidden:?}");
+        seen.sort();
+        assert_eq!(seen, waiting, "pages of {sizes:?}");
+    }
+}
+
+async fn tasks_that_end_after_their_page_hide_none_that_waits_for_others(bench: Bench) {
+    let waiting = waiting(&bench, 700).await;
+    for size in [3, 10, 50] {
+        let (mut seen, mut cursor, mut left) = (Vec::new(), String::new(), waiting.clone());
+        loop {
+            let listed = list(&bench, TaskState::Blocked, size, &cursor).await;
+            let page = ids(&listed);
+            // Every second task that was shown leaves.
+            for id in page.iter().step_by(2) {
+                bench.now().cancel(id).await.unwrap();
+                left.retain(|one| one != id);
+            }
+            seen.extend(page);
+            cursor = listed.next;
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        let hidden: Vec<_> = left.iter().filter(|id| !seen.contains(id)).collect();
+        assert!(hidden.is_empty(), "pages of {size}: {} are hidden", hidden.len());
+        for id in &waiting {
+            if !left.contains(id) {
+                bench.now().requeue(id).await.unwrap();
+            }
+        }
+    }
 }
 
 async fn an_invalid_cursor_starts_at_the_first_page(bench: Bench) {
@@ -241,7 +276,8 @@ async fn an_invalid_cursor_starts_at_the_first_page(bench: Bench) {
 
 on_both![
     tasks_that_wait_for_others_are_listed_once_each_in_pages_of_any_size,
-    a_task_that_ends_between_two_pages_hides_none_that_waits_for_others,
+    pages_of_different_sizes_hide_no_task_that_waits_for_others,
+    tasks_that_end_after_their_page_hide_none_that_waits_for_others,
     a_page_continues_after_the_last_one_while_tasks_come_and_go,
     many_tasks_of_one_instant_are_all_listed,
     the_task_of_the_cursor_may_come_back_at_another_time,

@@ -72,6 +72,7 @@ async fn a_task_that_was_tried_has_its_old_place_each_time_that_a_cancel_is_undo
     bench.at(0).requeue(&tried).await.unwrap();
     let other = bench.add(0, job()).await;
     let before = bench.ready_list().await;
+    assert_ne!(bench.list("ready").await[0], tried.stored(), "it has a stamp");
     for _ in 0..2 {
         bench.at(5).cancel(&tried).await.unwrap();
         bench.at(9).requeue(&tried).await.unwrap();
@@ -81,6 +82,8 @@ async fn a_task_that_was_tried_has_its_old_place_each_time_that_a_cancel_is_undo
     let claimed = bench.claim(9, &worker, 2, 2).await;
     let leases = claimed.leases(&worker);
     assert_eq!([&leases[0].id, &leases[1].id], [&tried, &other]);
+    assert!(bench.complete(9, &leases.iter().map(done).collect::<Vec<_>>()).await.is_empty());
+    bench.assert_sound().await;
 }
 
 async fn a_cancelled_task_that_can_expire_goes_to_the_end_of_the_ready_list(bench: Bench) {
