@@ -18,8 +18,9 @@ local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
 local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
--- How many tasks a step of a scan is asked for, and the most steps of a page.
-local STEP, STEPS_MAX = 16, 16
+-- How many tasks a step of a scan is asked for, and the most steps of a page. The fewer tasks a
+-- step has, the fewer are shown again because one of them has left.
+local STEP, STEPS_MAX = 1, 160
 -- The text before the cursor's member, and the member. Ranked tasks come before the ready list.
 local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 
@@ -204,7 +205,8 @@ end
 -- Tasks that wait for their prerequisites come after all others, in the order of a scan. A step of
 -- it may return more than it was asked for, and a page may end in the middle. So each step has its
 -- tasks in the order of their ids, and the cursor names the step by its begin and its end. If the
--- step no longer has that end, because tasks have left, the next page has all of it again.
+-- step no longer has that end, because tasks have left, the next page has all of it again. After a
+-- failover the cursor of a scan means nothing, and a task may be left out.
 local function list_unmet()
   local from = place and string.match(place, '^u(%d+)$')
   local to, last

@@ -187,7 +187,8 @@ impl Inspector {
     /// `next` shows whether there may be more. After a full page, the next one may be empty. A task
     /// that stays in the state is on one of the pages, and sometimes on two. In the ready list,
     /// tasks with a priority come first, although a claim merges both by age. If thousands of tasks
-    /// of a queue are claimed between two pages, the second page may skip some.
+    /// of a queue are claimed between two pages, the second page may skip some. So may one of tasks
+    /// that wait for others, if Redis has restarted or failed over since the page before.
     ///
     /// ```
     /// # use optimus_core as optimus;

@@ -145,7 +145,8 @@ mod tests {
             (TaskState::Blocked, "17 01a20272 user-7"),
             (TaskState::Blocked, "g17 01a20272 limit:a"),
             (TaskState::Blocked, "r17 01a20272 job:a"),
-            (TaskState::Blocked, "u17 01a20272"),
+            (TaskState::Blocked, "u17 5:01a20272"),
+            (TaskState::Blocked, "u17 -"),
             (TaskState::Working, "vm-1-0a0b 01a20272"),
             (TaskState::Success, "999 01a20272 5 mail~é 1 7 vm-1-0a0b"),
         ] {

@@ -56,9 +56,10 @@ const REPORT: &str = "Another program, a restored backup or a Redis that lost wr
     this. If none of them did, it is a bug of Optimus: report it.";
 
 /// What to do about a field that must be a number.
-const NUMBER: &str = "Scripts fail on it, or count wrongly. Set `needs` to 7 and `limited` to 1 \
-    with HSET; remove another field with HDEL, and pause the queue again if it was `paused`. If \
-    the field counts something, this command then says by how much it is off.";
+const NUMBER: &str = "Scripts fail on it, or count wrongly. With HSET, set `needs` to 7, `limited` \
+    to 1, `widest` to 65535, `purged_born` to the present ms, and `places` above all scores of the \
+    lanes. Remove another field with HDEL: if it counts something, this command then says by how \
+    much it is off. If it was `paused`, pause the queue again.";
 
 impl Remedy {
     /// Returns what the violation means and what to do. "This key" is the key of the violation.

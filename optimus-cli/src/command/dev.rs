@@ -121,7 +121,7 @@ async fn run_beside(
     server: &mut PrivateRedis,
     out: &Out,
 ) -> std::io::Result<i32> {
-    let (mut signals, is_in_terminal) = (Signals::hear(), is_in_terminal());
+    let (mut signals, was_in_terminal) = (Signals::hear(), is_in_terminal());
     let mut child = command.spawn()?;
     let mut is_server_there = true;
     loop {
@@ -131,7 +131,9 @@ async fn run_beside(
             signal = signals.next() => match signal {
                 // A terminal has sent it to the command, too. A second one would let a worker give
                 // up its running tasks.
-                Asked::Interrupt | Asked::Hangup if is_in_terminal => {}
+                Asked::Interrupt if is_in_terminal() => {}
+                // A terminal that was closed can't be asked.
+                Asked::Hangup if was_in_terminal => {}
                 signal => forward(&child, signal),
             },
             ended = server.ended(), if is_server_there => {

@@ -103,7 +103,8 @@ fn read_stats(
     let (mut open, mut finished) = (open?, Vec::new());
     for page in pages.into_iter().rev() {
         let page: Vec<String> = plain_list("LRANGE", page?)?.into_iter().map(text_of).collect();
-        let again = finished.iter().rposition(|row| Some(row) == page.first());
+        let first = page.first().filter(|row| !row.is_empty());
+        let again = finished.iter().rposition(|row| Some(row) == first);
         finished.truncate(again.unwrap_or(finished.len()));
         finished.extend(page);
     }
