@@ -19,9 +19,9 @@ fn a_number_of_tasks_is_printed_with_the_right_verb() {
         width_set: None,
     };
     let start = |ahead: u64| lane(ahead).to_string().split(';').next().unwrap().to_owned();
-    assert_eq!(start(0), "lane k (width 2): no task is before it");
-    assert_eq!(start(1), "lane k (width 2): 1 task is before it");
-    assert_eq!(start(2), "lane k (width 2): 2 tasks are before it");
+    assert_eq!(start(0), "lane k (width 2): no task waits before it");
+    assert_eq!(start(1), "lane k (width 2): 1 task waits before it");
+    assert_eq!(start(2), "lane k (width 2): 2 tasks wait before it");
     let behind = Obstacle::Behind { ahead: 1, or_more: true };
     assert_eq!(behind.to_string(), "at least 1 ready task is before it");
     let blocked = |count| {
