@@ -48,9 +48,10 @@ pub struct QueueSeen {
 }
 
 impl Broker {
-    /// Reads these queues: one command for `meta`, one for each other key that the queue has, two
-    /// for its ready list, and one that asks for all other keys; then one for each worker of a
-    /// queue. Of a queue that is not among `known`, the keys that it may have are asked for first.
+    /// Reads these queues: one command for `meta`, one for each other key that the queue has, and
+    /// two for its ready list; one for up to 50 queues asks for all their other keys; then one for
+    /// each worker of a queue. If a queue has a key that is not among `known`, each of the 50 is
+    /// asked for its keys first.
     /// A queue that Redis can't read, because a key has another type, has that error, and the
     /// others are read.
     ///
@@ -85,31 +86,20 @@ impl Broker {
         Ok(seen)
     }
 
-    /// Reads the keys that the queues are known to have, and asks for the others. In a second
-    /// write, if any queue has others, these are read.
+    /// Reads the keys that the queues are known to have, and asks for the others. If any queue has
+    /// others, a second write finds whose they are, and a third one reads them.
     async fn looks(
         &self,
         queues: &[QueueName],
         known: &mut KnownKeys,
     ) -> Result<(u64, Vec<Result<Look, BrokerError>>), BrokerError> {
-        let mut commands = vec![get(&["TIME"])];
-        let mut reads = Vec::with_capacity(queues.len());
-        for queue in queues {
-            let read = KeyReads::new(self.keys(queue), known.of(queue));
-            commands.extend(read.first());
-            reads.push(Ok(read));
+        let (now_ms, reads) = self.read_known(queues, known).await?;
+        let mut others = Vec::new();
+        for (queue, read) in queues.iter().zip(&reads) {
+            let Ok(read) = read else { continue };
+            others.extend(read.second(known.of(queue)));
         }
-        let mut answers = self.read(commands).await.into_iter();
-        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
-        for (queue, place) in queues.iter().zip(&mut reads) {
-            let Ok(read) = place else { continue };
-            let taken = read.take_first(known.of(queue), &mut answers);
-            if let Err(problem) = of_one_queue(taken)? {
-                *place = Err(problem);
-            }
-        }
-        let others = reads.iter().flatten().flat_map(KeyReads::second);
-        let mut answers = self.read(others.collect()).await.into_iter();
+        let mut answers = self.read(others).await.into_iter();
         let mut looks = Vec::with_capacity(queues.len());
         for (queue, read) in queues.iter().zip(reads) {
             looks.push(match read {
@@ -122,6 +112,57 @@ impl Broker {
             });
         }
         Ok((now_ms, looks))
+    }
+
+    /// Reads the keys that the queues are known to have, and finds out which queues have others.
+    async fn read_known(
+        &self,
+        queues: &[QueueName],
+        known: &mut KnownKeys,
+    ) -> Result<(u64, Vec<Result<KeyReads, BrokerError>>), BrokerError> {
+        let mut commands = vec![get(&["TIME"])];
+        let mut reads = Vec::with_capacity(queues.len());
+        for queue in queues {
+            let read = KeyReads::new(self.keys(queue), known.of(queue));
+            commands.extend(read.first());
+            reads.push(Ok(read));
+        }
+        commands.extend(KeyReads::asks(reads.iter().flatten()));
+        let mut answers = self.read(commands).await.into_iter();
+        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
+        for (queue, place) in queues.iter().zip(&mut reads) {
+            let Ok(read) = place else { continue };
+            let taken = read.take_first(known.of(queue), &mut answers);
+            if let Err(problem) = of_one_queue(taken)? {
+                *place = Err(problem);
+            }
+        }
+        // Redis may refuse to answer about several queues at once: they are in different slots.
+        let has_others = |answer: Result<Value, _>| answer.map_or(true, |count| size(&count) > 0);
+        if answers.next().is_some_and(has_others) {
+            self.ask_each(&mut reads).await?;
+        }
+        Ok((now_ms, reads))
+    }
+
+    /// Asks each queue for the keys that it is not known to have.
+    async fn ask_each(
+        &self,
+        reads: &mut [Result<KeyReads, BrokerError>],
+    ) -> Result<(), BrokerError> {
+        let asks = reads.iter().flatten().filter_map(|read| KeyReads::asks([read]));
+        let mut answers = self.read(asks.collect()).await.into_iter();
+        for place in reads {
+            let Ok(read) = place else { continue };
+            if KeyReads::asks([&*read]).is_none() {
+                continue;
+            }
+            let answer = answers.next().expect("an answer for each command");
+            if let Err(problem) = of_one_queue(read.take_asked(answer))? {
+                *place = Err(problem);
+            }
+        }
+        Ok(())
     }
 
     /// Counts what workers hold, and returns the first ranked tasks of each queue: in one write, if

@@ -1,8 +1,8 @@
 //! Which keys of a queue a read of many queues asks for: [`KnownKeys`], [`KeyReads`].
 //!
 //! Most queues have few of the keys that a queue may have: no priorities, no schedules, nothing
-//! that is dead. `meta` shows of most keys that they are absent. One `EXISTS` for the others costs
-//! Redis less than a command for each.
+//! that is dead. `meta` shows of most keys that they are absent. One `EXISTS` for the others of many
+//! queues costs Redis less than a command for each queue, and much less than one for each key.
 
 use std::{collections::HashMap, vec};
 
@@ -144,7 +144,6 @@ pub(super) struct KeyReads {
     unsigned: Vec<&'static KeyRead>,
     /// The keys that are read after the others.
     others: Vec<&'static KeyRead>,
-    reads_hours: bool,
     noted: Vec<String>,
     found: HashMap<&'static str, Vec<Value>>,
 }
@@ -172,19 +171,14 @@ impl KeyReads {
             place.push(read);
         }
         let (others, noted, found) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { keys, known, asked, unsigned, others, reads_hours: false, noted, found }
+        Self { keys, known, asked, unsigned, others, noted, found }
     }
 
-    /// Returns the commands that read `meta` and the known keys, and ask for the others.
+    /// Returns the commands that read `meta` and the known keys.
     pub(super) fn first(&self) -> impl Iterator<Item = Cmd> {
         // To name the fields costs Redis more than to answer all of them.
         let meta = get(&["HGETALL", &self.keys.of("meta")]);
-        let asked: Vec<_> = self.asked.iter().map(|read| self.keys.of(read.name)).collect();
-        let asks = (!asked.is_empty()).then(|| {
-            let asked = asked.iter().map(String::as_str);
-            get(&["EXISTS"].into_iter().chain(asked).collect::<Vec<_>>())
-        });
-        [meta].into_iter().chain(self.reads_of(&self.known)).chain(asks)
+        [meta].into_iter().chain(self.reads_of(&self.known))
     }
 
     /// Takes the answers to [`first`](Self::first): all of them, also if one is an error.
@@ -194,30 +188,40 @@ impl KeyReads {
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<(), BrokerError> {
         let noted = next(answers);
-        let known = take(&self.known, answers);
-        let asked = if self.asked.is_empty() { Ok(Value::Nil) } else { next(answers) };
-        self.found = known?;
+        self.found = take(&self.known, answers)?;
         let fields = texts("HGETALL", noted?)?;
         let value = |name| fields.chunks_exact(2).find(|field| field[0] == name);
         let value = |name| value(name).map(|field| field[1].clone()).unwrap_or_default();
         self.noted = NOTED.map(value).to_vec();
-        if size(&asked?) > 0 {
-            self.others.append(&mut self.asked);
-        }
         for (kept, read) in kept.keys.iter_mut().zip(&READS) {
             kept.has_sign = read.sign.is_some_and(|sign| self.has(sign));
         }
         let signed = self.unsigned.iter().filter(|read| read.sign.is_some_and(|it| self.has(it)));
-        self.others.extend(signed.collect::<Vec<_>>());
-        let is_tally_new = self.others.iter().any(|read| read.name == TALLY);
-        let (hour, kept) = (self.open_hour(), kept.hour.as_ref().map(|(number, _)| &**number));
-        self.reads_hours = is_tally_new || (hour.is_some() && hour != kept);
+        self.others = signed.copied().collect();
+        Ok(())
+    }
+
+    /// Returns the command that asks whether any of the queues has a key that is asked for; `None`
+    /// if there is no such key.
+    pub(super) fn asks<'a>(reads: impl IntoIterator<Item = &'a Self>) -> Option<Cmd> {
+        let mut words = vec!["EXISTS".to_owned()];
+        for read in reads {
+            words.extend(read.asked.iter().map(|key| read.keys.of(key.name)));
+        }
+        (words.len() > 1).then(|| get(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+    }
+
+    /// Takes the answer to [`asks`](Self::asks) about this queue alone.
+    pub(super) fn take_asked(&mut self, answer: Answer) -> Result<(), BrokerError> {
+        if size(&answer?) > 0 {
+            self.others.append(&mut self.asked);
+        }
         Ok(())
     }
 
     /// Returns the commands that read the other keys, if the queue has any.
-    pub(super) fn second(&self) -> impl Iterator<Item = Cmd> {
-        let hours = self.reads_hours.then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
+    pub(super) fn second(&self, kept: &Kept) -> impl Iterator<Item = Cmd> {
+        let hours = self.reads_hours(kept).then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
         self.reads_of(&self.others).chain(hours)
     }
 
@@ -227,8 +231,9 @@ impl KeyReads {
         kept: &mut Kept,
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<KeysFound, BrokerError> {
+        let reads_hours = self.reads_hours(kept);
         let others = take(&self.others, answers);
-        let hours = self.reads_hours.then(|| next(answers)).transpose();
+        let hours = reads_hours.then(|| next(answers)).transpose();
         self.found.extend(others?);
         kept.trusted = kept.trusted.checked_sub(1).unwrap_or(TRUSTED);
         if let Some(hours) = hours? {
@@ -245,6 +250,13 @@ impl KeyReads {
             self.found.insert(HOURS, vec![hours.clone()]);
         }
         Ok(KeysFound { noted: self.noted, found: self.found })
+    }
+
+    /// Returns whether the last finished hour is read: the one that is kept is not known to be it.
+    fn reads_hours(&self, kept: &Kept) -> bool {
+        let is_tally_new = self.others.iter().any(|read| read.name == TALLY);
+        let (hour, kept) = (self.open_hour(), kept.hour.as_ref().map(|(number, _)| &**number));
+        is_tally_new || (hour.is_some() && hour != kept)
     }
 
     /// Returns whether `meta` has this field, and a number above 0 in it.

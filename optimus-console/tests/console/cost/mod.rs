@@ -19,7 +19,7 @@ use crate::client::Browser;
 const BESIDE: u64 = 5;
 
 /// The most commands of a read of all queues, from the second one on.
-const READ_MAX: u64 = 6_200;
+const READ_MAX: u64 = 5_200;
 
 /// Returns the pages, and the most commands that Redis may run for one of them.
 fn pages(known: &Known) -> Vec<(String, u64)> {
