@@ -202,18 +202,27 @@ local function list_waiting(index, kind, mark)
   return true
 end
 
+-- Returns the begin of the id of this run of Redis, in whose order a scan goes: after a restart or
+-- a failover the scan begins again. '' if Redis does not tell it.
+local function run_of_server()
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and string.match(info, 'run_id:(%x%x%x%x%x%x%x%x)') or ''
+end
+
 -- Tasks that wait for their prerequisites come after all others, in the order of a scan. A step of
 -- it may return more than it was asked for, and a page may end in the middle. So each step has its
 -- tasks in the order of their ids, and the cursor names the step by its begin and its end. If the
--- step no longer has that end, because tasks have left, the next page has all of it again. After a
--- failover the cursor of a scan means nothing, and a task may be left out.
+-- step no longer has that end, because tasks have left, the next page has all of it again.
 local function list_unmet()
-  local from = place and string.match(place, '^u(%d+)$')
+  local from, run = nil, run_of_server()
+  if place then
+    from = string.match(place, '^u(%d+)' .. (run ~= '' and '%.' .. run or '') .. '$')
+  end
   local to, last
   if from then
     to, last = string.match(member, '^(%d+):(.+)$')
   end
-  from = from or '0'
+  from, run = from or '0', run ~= '' and '.' .. run or ''
   for _ = 1, STEPS_MAX do
     local found = redis.call('HSCAN', string.sub(meta, 1, -5) .. 'unmet', from, 'COUNT', STEP)
     local ids, is_open = {}, true
@@ -227,12 +236,12 @@ local function list_unmet()
       look_ahead(ids, i, 1)
       is_open = add(id, '', '', '')
       if not is_open and i < #ids then
-        next_cursor = 'u' .. from .. ' ' .. found[1] .. ':' .. id
+        next_cursor = 'u' .. from .. run .. ' ' .. found[1] .. ':' .. id
         return
       end
     end
     from, to = found[1], nil
-    next_cursor = from ~= '0' and 'u' .. from .. ' -' or ''
+    next_cursor = from ~= '0' and 'u' .. from .. run .. ' -' or ''
     if from == '0' or not is_open then
       return
     end

@@ -184,7 +184,11 @@ pub(crate) async fn counted(
                 progress.clear();
                 return Ok(found);
             }
-            Ok(found) => progress.show(&format!("{} match so far", text::number(found.matched))),
+            Ok(found) => progress.show(&format!(
+                // The line stays if the command is ended: it says which operation is left.
+                "{} match so far · {id} has changed no task yet",
+                text::number(found.matched)
+            )),
             Err(problem) => {
                 progress.clear();
                 if !matches!(problem, OperationError::Unknown { .. }) {

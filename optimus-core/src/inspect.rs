@@ -187,8 +187,9 @@ impl Inspector {
     /// `next` shows whether there may be more. After a full page, the next one may be empty. A task
     /// that stays in the state is on one of the pages, and sometimes on two. In the ready list,
     /// tasks with a priority come first, although a claim merges both by age. If thousands of tasks
-    /// of a queue are claimed between two pages, the second page may skip some. So may one of tasks
-    /// that wait for others, if Redis has restarted or failed over since the page before.
+    /// of a queue are claimed between two pages, the second page may skip some. If Redis has
+    /// restarted or failed over, a walk through tasks that wait for others begins them again. It
+    /// may skip some instead if the server's user may not run `INFO`.
     ///
     /// ```
     /// # use optimus_core as optimus;

@@ -63,7 +63,10 @@ fn is_place(state: TaskState, place: &str) -> bool {
         TaskState::Ready => at.strip_prefix('p').map_or_else(|| is_index(at), is_score),
         // Tasks that wait for a limit or a run have a score, and those that wait for others a scan.
         TaskState::Blocked => match at.strip_prefix('u') {
-            Some(scan) => scan.parse::<u64>().is_ok(),
+            Some(scan) => {
+                let (scan, run) = scan.split_once('.').unwrap_or((scan, ""));
+                scan.parse::<u64>().is_ok() && run.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
             None => is_score(at.strip_prefix(['g', 'r']).unwrap_or(at)),
         },
         _ => is_score(at),
@@ -147,6 +150,7 @@ mod tests {
             (TaskState::Blocked, "r17 01a20272 job:a"),
             (TaskState::Blocked, "u17 5:01a20272"),
             (TaskState::Blocked, "u17 -"),
+            (TaskState::Blocked, "u17.0a1b2c3d 5:01a20272"),
             (TaskState::Working, "vm-1-0a0b 01a20272"),
             (TaskState::Success, "999 01a20272 5 mail~é 1 7 vm-1-0a0b"),
         ] {
@@ -189,6 +193,7 @@ mod tests {
             "mail~success~1e300~20gone",
             "mail~success~p5~20gone",
             "mail~cancelled~p5~20gone",
+            "mail~blocked~u17.x~20gone",
         ] {
             let problem = text.parse::<PageCursor>().unwrap_err();
             assert!(problem.is_invalid(), "{problem}");

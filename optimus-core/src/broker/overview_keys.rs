@@ -1,8 +1,8 @@
 //! Which keys of a queue a read of many queues asks for: [`KnownKeys`], [`KeyReads`].
 //!
 //! Most queues have few of the keys that a queue may have: no priorities, no schedules, nothing
-//! that is dead. `meta` shows of most keys that they are absent. One `EXISTS` for the others of many
-//! queues costs Redis less than a command for each queue, and much less than one for each key.
+//! that is dead. `meta` shows of most keys that they are absent. One `EXISTS` for the others of
+//! many queues costs Redis less than a command for each queue or key.
 
 use std::{collections::HashMap, vec};
 
@@ -221,7 +221,8 @@ impl KeyReads {
 
     /// Returns the commands that read the other keys, if the queue has any.
     pub(super) fn second(&self, kept: &Kept) -> impl Iterator<Item = Cmd> {
-        let hours = self.reads_hours(kept).then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
+        let hours =
+            self.reads_hours(kept).then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
         self.reads_of(&self.others).chain(hours)
     }
 

@@ -16,6 +16,7 @@ mod lost_wakeups;
 mod metrics;
 mod network;
 mod outage;
+mod pages;
 mod permissions;
 mod process_stops;
 mod quarantine;
