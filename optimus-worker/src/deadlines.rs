@@ -29,7 +29,8 @@ const IDLE_CHECKS: u32 = 10;
 /// The time after its timeout at which a blocking handler is logged as hanging, and each handler
 /// that goes on is shown to operators.
 pub(crate) const HUNG_AFTER: Duration = Duration::from_secs(10);
-/// How long a handler that was asked to stop may take before it is dropped.
+/// How long a handler that was asked to stop may take before it is dropped: since it was asked, or
+/// while its lease may be over.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// What the log says of a handler that is on a thread at its timeout.
@@ -47,8 +48,17 @@ pub(crate) struct Deadlines {
     idle_checks: u32,
     checked_all_at: Instant,
     thaw: Thaw,
+    /// The queues in which the lease may be over.
+    doubts: HashMap<QueueName, Doubt>,
     /// Whether the log says that leases may be over.
     is_said_doubtful: bool,
+}
+
+/// A lease that may be over.
+struct Doubt {
+    /// This worker's id in the queue.
+    worker: WorkerId,
+    since: Instant,
 }
 
 /// Notices when the process was stopped, by the times of this role's own checks.
@@ -80,18 +90,20 @@ impl Deadlines {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let now = Instant::now();
         let thaw = Thaw { none_before: now, was_late: false };
-        Self { shared, idle_checks: 0, checked_all_at: now, thaw, is_said_doubtful: false }
+        let doubts = HashMap::new();
+        Self { shared, idle_checks: 0, checked_all_at: now, thaw, doubts, is_said_doubtful: false }
     }
 
     /// Checks all attempts, unless no attempt can be overdue. This check is late by so much.
     fn check_all(&mut self, now: Instant, late: Duration) {
         let shared = self.shared.clone();
-        let (table, doubtful) = (&shared.attempts, doubtful(&shared));
+        let table = &shared.attempts;
         let stopped = shared.stops.check(now).then_some(late);
-        self.log_doubt(&doubtful, stopped);
+        self.note_doubts(now);
+        self.log_doubt(stopped);
         let is_due =
             table.earliest_deadline().is_some_and(|first| now.into_std() >= first + TIMEOUT_GRACE);
-        let is_quiet = !is_due && doubtful.is_empty() && stopped.is_none();
+        let is_quiet = !is_due && self.doubts.is_empty() && stopped.is_none();
         if is_quiet && now < self.checked_all_at + CHECK_ALL_EVERY {
             return;
         }
@@ -100,17 +112,14 @@ impl Deadlines {
         let runs = |attempt: &&Arc<Attempt>| !attempt.is_settled() && !attempt.follows();
         let why = if stopped.is_some() { Stop::Frozen } else { Stop::Uncertain };
         for attempt in attempts.iter().filter(runs) {
-            self.check(attempt, now, (&doubtful, why));
+            self.check(attempt, now, why);
         }
     }
 
-    fn check(
-        &self,
-        attempt: &Arc<Attempt>,
-        now: Instant,
-        (doubtful, why): (&HashMap<&QueueName, WorkerId>, Stop),
-    ) {
+    /// Checks an attempt, which is asked to stop for this reason if its lease may be over.
+    fn check(&self, attempt: &Arc<Attempt>, now: Instant, why: Stop) {
         let lease = &attempt.lease;
+        let doubt = self.doubts.get(lease.id.queue()).filter(|doubt| doubt.worker == lease.worker);
         if self.shared.stops.cover(attempt.started_at, attempt.limit(), now) {
             attempt.spare(now);
         } else if self.thaw.is_over(now, attempt.limit(), TIMEOUT_GRACE) {
@@ -120,22 +129,36 @@ impl Deadlines {
             } else {
                 self.time_out(attempt);
             }
-        } else if doubtful.get(lease.id.queue()) == Some(&lease.worker) {
+        } else if doubt.is_some() {
             attempt.stop(why);
         }
-        let stopped = attempt.stopped();
-        let overdue = stopped.is_some_and(|(why, since)| {
-            matches!(why, Stop::Cancelled | Stop::Lost) && now >= since + STOP_GRACE
+        let is_overdue = attempt.stopped().is_some_and(|(why, since)| match why {
+            Stop::Cancelled | Stop::Lost => now >= since + STOP_GRACE,
+            // If Redis answers by then, the lease is known to be held, or to be lost.
+            Stop::Uncertain | Stop::Frozen => doubt
+                .is_some_and(|doubt| self.thaw.is_over(now, doubt.since.into_std(), STOP_GRACE)),
+            Stop::TimedOut | Stop::Shutdown => false,
         });
-        if overdue {
+        if is_overdue {
             attempt.abandon.notify_one();
+        }
+    }
+
+    /// Notes in which queues the lease may be over, and since when.
+    fn note_doubts(&mut self, now: Instant) {
+        let mut before = std::mem::take(&mut self.doubts);
+        for queue in self.shared.queues.iter().filter(|queue| !queue.lease_is_certain()) {
+            let worker = queue.worker();
+            let known = before.remove(&queue.name).filter(|doubt| doubt.worker == worker);
+            let doubt = known.unwrap_or(Doubt { worker, since: now });
+            self.doubts.insert(queue.name.clone(), doubt);
         }
     }
 
     /// Logs once why handlers are asked to stop. If the process was stopped for so long, Redis may
     /// have answered all the time.
-    fn log_doubt(&mut self, doubtful: &HashMap<&QueueName, WorkerId>, stopped: Option<Duration>) {
-        let is_doubtful = !doubtful.is_empty() && !self.shared.attempts.is_empty();
+    fn log_doubt(&mut self, stopped: Option<Duration>) {
+        let is_doubtful = !self.doubts.is_empty() && !self.shared.attempts.is_empty();
         let is_new = is_doubtful && !self.is_said_doubtful;
         self.is_said_doubtful = is_doubtful;
         if !is_new {
@@ -156,7 +179,8 @@ impl Deadlines {
                 self.shared.log,
                 WARN,
                 "Redis has not answered for so long that leases may be over: handlers are asked \
-                 to stop, and their tasks are given back"
+                 to stop, and their tasks are given back. An async handler that goes on is dropped \
+                 in 10 s, unless Redis answers by then"
             );
         }
     }
@@ -207,12 +231,6 @@ impl Deadlines {
         let (id, task) = (attempt.lease.id.clone(), attempt.facts.task);
         log_event!(self.shared.log, WARN, %id, task, "{text}");
     }
-}
-
-/// Returns the queues in which the lease may be over, with this worker's id in each.
-fn doubtful(shared: &Shared) -> HashMap<&QueueName, WorkerId> {
-    let queues = shared.queues.iter().filter(|queue| !queue.lease_is_certain());
-    queues.map(|queue| (&queue.name, queue.worker())).collect()
 }
 
 impl Role for Deadlines {

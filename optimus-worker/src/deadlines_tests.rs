@@ -16,10 +16,15 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The role, with an attempt whose handler has begun and does not return.
 async fn begun(name: &str) -> (Deadlines, Arc<Attempt>) {
+    begun_for(name, TIMEOUT).await
+}
+
+/// The same, with this timeout.
+async fn begun_for(name: &str, timeout: Duration) -> (Deadlines, Arc<Attempt>) {
     let (_, shared) = idle_worker(name).await;
     let queue = &shared.queues[0];
     let (id, token) = (TaskId::new(queue.name.clone()), Token { seq: 1, fence: 1 });
-    let deadline = (Instant::now() + TIMEOUT).into_std();
+    let deadline = (Instant::now() + timeout).into_std();
     let ctx = Context::new(AttemptFacts::first(id.clone(), deadline), Data::new().into());
     let lease = Lease { id, worker: queue.worker(), token };
     let attempt = Arc::new(Attempt::new(lease, 0, first_facts(), ctx));
@@ -118,6 +123,35 @@ async fn a_handler_that_blocks_ends_even_if_each_check_is_late() {
     }
     role.tick().await;
     assert!(attempt.is_settled());
+}
+
+fn is_asked_to_be_dropped(attempt: &Attempt) -> bool {
+    attempt.abandon.notified().now_or_never().is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_goes_on_while_its_lease_may_be_over_is_dropped() {
+    let (mut role, attempt) = begun_for("doubt-dropped", Duration::from_secs(3_600)).await;
+    let certain = role.shared.config.lease.mul_f64(0.9);
+    run_for(&mut role, certain + STOP_GRACE).await;
+    assert_eq!(attempt.stopped().unwrap().0, Stop::Uncertain);
+    assert!(!is_asked_to_be_dropped(&attempt));
+    run_for(&mut role, CHECK_EVERY * 2).await;
+    assert!(is_asked_to_be_dropped(&attempt));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_goes_on_if_redis_answers_soon_after_its_lease_may_have_been_over() {
+    let (mut role, attempt) = begun_for("doubt-over", Duration::from_secs(3_600)).await;
+    let (shared, certain) = (role.shared.clone(), role.shared.config.lease.mul_f64(0.9));
+    let queue = &shared.queues[0];
+    for _ in 0..3 {
+        run_for(&mut role, certain + STOP_GRACE.saturating_sub(CHECK_EVERY * 5)).await;
+        assert_eq!(attempt.stopped().unwrap().0, Stop::Uncertain);
+        queue.renewed(Instant::now(), shared.config.lease, queue.grants());
+        run_for(&mut role, CHECK_EVERY * 2).await;
+        assert!(!is_asked_to_be_dropped(&attempt));
+    }
 }
 
 /// Returns the first warning about leases after these steps of the role.

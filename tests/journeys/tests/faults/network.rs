@@ -317,3 +317,50 @@ async fn a_report_from_a_black_hole_after_the_lease_changes_nothing() {
         reports_late_from_a_black_hole(Way::Both),
     );
 }
+
+/// Its first attempt waits for ever, and signals when it is dropped.
+#[derive(Serialize, Deserialize)]
+struct Endless {}
+
+/// Opens the gate when it is dropped.
+struct OpensGate(Gate);
+
+impl Drop for OpensGate {
+    fn drop(&mut self) {
+        self.0.open.hit();
+    }
+}
+
+impl Task for Endless {
+    const NAME: &'static str = "endless";
+    type Output = ();
+
+    fn required_data() -> Vec<DataKey> {
+        vec![DataKey::of::<Gate>()]
+    }
+
+    async fn run(self, ctx: Context) -> Result<(), BoxError> {
+        let opens = OpensGate(ctx.data().unwrap());
+        opens.0.began.hit();
+        if opens.0.began.hits() > 1 {
+            return Ok(());
+        }
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_cut_off_drops_handlers_that_do_not_stop() {
+    let (network, gate) = (Network::new().await, Gate::new());
+    let builder = network.far.worker().lease(LEASE).task_type::<Endless>();
+    let far = network.far.start(builder.data(gate.clone()));
+    let handle = network.direct.client.submit(Endless {}.call()).await.unwrap();
+    gate.began.wait_for(1).await;
+    network.proxy.black_hole(Way::Both);
+    gate.open.wait_for(1).await;
+    assert_eq!(gate.began.hits(), 1);
+    network.proxy.pass();
+    handle.result_within(SOON).await.unwrap();
+    assert_eq!(gate.began.hits(), 2);
+    far.stop().await;
+}
