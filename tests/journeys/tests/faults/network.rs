@@ -318,7 +318,7 @@ async fn a_report_from_a_black_hole_after_the_lease_changes_nothing() {
     );
 }
 
-/// Its first attempt waits for ever, and signals when it is dropped.
+/// Its first attempt waits without end, and signals when it is dropped.
 #[derive(Serialize, Deserialize)]
 struct Endless {}
 
