@@ -18,6 +18,8 @@ local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
 local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
 local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
+-- How many entries of the ready list are read at once if there are tombstones, and at most.
+local ENTRIES, ENTRIES_MAX = 128, 1024
 -- How many tasks a step of a scan is asked for, and the most steps of a page. The fewer tasks a
 -- step has, the fewer are shown again because one of them has left.
 local STEP, STEPS_MAX = 1, 160
@@ -115,37 +117,64 @@ local function index_of(key)
   return nil, last
 end
 
--- Reads the ready list. A task whose entry is a tombstone may be in another state.
+-- Adds the ready tasks of some entries of the ready list, which begin at an index. A task whose
+-- entry is a tombstone may be in another state, mostly cancelled. `keys` is nil if there are no
+-- tombstones. Returns whether the page has room.
+local function add_entries(entries, at, seen, keys)
+  local ids, marked, gone, left = {}, {}, {}, {}
+  for i, entry in ipairs(entries) do
+    ids[i] = entry_id(entry) or ''
+  end
+  local skipped = keys and redis.call('HMGET', skips, unpack(ids)) or {}
+  for i, id in ipairs(ids) do
+    marked[#marked + 1] = skipped[i] and id or nil
+  end
+  local scores = #marked > 0 and redis.call('ZMSCORE', cancelled, unpack(marked)) or {}
+  for i, id in ipairs(marked) do
+    gone[id] = scores[i] and true
+  end
+  for _, id in ipairs(ids) do
+    left[#left + 1] = not gone[id] and id or nil
+  end
+  local next_left = 0
+  for i, id in ipairs(ids) do
+    if not gone[id] then
+      next_left = next_left + 1
+      look_ahead(left, next_left, 1)
+    end
+    local is_ready = not gone[id] and not seen[id] and records[id]
+      and (not skipped[i] or find(keys, id) == 'ready')
+    seen[id] = true
+    local since = entry_since(entries[i])
+    local is_open = not is_ready or add(id, '', since and whole(since) or '', '')
+    next_cursor = whole(at + i) .. ' ' .. entries[i]
+    if not is_open then
+      return false
+    end
+  end
+  return true
+end
+
+-- Reads the ready list, and passes many tombstones in one call.
 local function list_ready()
   local at, before = -1, nil
   if place then
     at, before = index_of(ready)
     at = at or before
   end
-  local is_any_skipped = redis.call('HLEN', skips) > 0
-  local keys = { meta = meta, tasks = tasks, delayed = delayed, retry = retry, dead = dead,
-    cancelled = cancelled, workers = workers, success = success }
-  local entries, ids, seen = redis.call('LRANGE', ready, at + 1, at + most), {}, {}
-  for i, entry in ipairs(entries) do
-    ids[i] = entry_id(entry) or ''
-  end
-  for i, entry in ipairs(entries) do
-    local id = ids[i]
-    look_ahead(ids, i, 1)
-    local is_ready = not seen[id] and records[id]
-    if is_ready and is_any_skipped and redis.call('HEXISTS', skips, id) == 1 then
-      is_ready = find(keys, id) == 'ready'
-    end
-    seen[id] = true
-    local since = entry_since(entry)
-    local is_open = not is_ready or add(id, '', since and whole(since) or '', '')
-    next_cursor = whole(at + i) .. ' ' .. entry
-    if not is_open then
+  local keys = redis.call('HLEN', skips) > 0 and { meta = meta, tasks = tasks, delayed = delayed,
+    retry = retry, dead = dead, cancelled = cancelled, workers = workers, success = success } or nil
+  local size, seen = keys and ENTRIES or most, {}
+  for _ = 1, ENTRIES_MAX / size do
+    local entries = redis.call('LRANGE', ready, at + 1, at + size)
+    if #entries > 0 and not add_entries(entries, at, seen, keys) then
       return
     end
-  end
-  if #entries < most then
-    next_cursor = ''
+    if #entries < size then
+      next_cursor = ''
+      return
+    end
+    at = at + size
   end
 end
 

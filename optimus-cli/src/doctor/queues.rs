@@ -1,6 +1,6 @@
 //! Checks each queue: whether somebody serves it, and whether its tasks move.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, slice, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::{future::try_join_all, try_join};
@@ -26,7 +26,7 @@ struct Look {
     why: Explanation,
     /// The first ready tasks.
     first: Vec<TaskRow>,
-    /// Since when the very first one is ready, if it was not ready at its submit.
+    /// Since when the very first one is ready, if it was not ready at its submit, or is not read.
     ready_since: Option<DateTime<Utc>>,
     /// The first delayed tasks. A task that no worker knows is nearly always one of them, because
     /// each worker gives it back for later.
@@ -112,6 +112,11 @@ async fn look(inspector: Inspector, broker: &Broker, queue: QueueName) -> Result
     let blocked = page(TaskState::Blocked, counts.blocked).await?;
     let ready_since = match first.first() {
         Some(row) => broker.ready_since(&row.id).await?,
+        // More entries of cancelled tasks than a page passes are before the first ready one.
+        None if counts.ready > 0 => {
+            let seen = inspector.overview(slice::from_ref(&queue)).await?;
+            seen.first().and_then(|seen| seen.oldest_since)
+        }
         None => None,
     };
     let blocked_since =
@@ -241,7 +246,10 @@ impl Look {
 
     /// Checks how long the first ready task waits.
     fn oldest(&self, now: DateTime<Utc>, late: Duration) -> Option<Finding> {
-        let since = waits_since(self.first.first()?, self.ready_since)?;
+        let since = match self.first.first() {
+            Some(row) => waits_since(row, self.ready_since)?,
+            None => self.ready_since?,
+        };
         let age = text::since(since, now);
         (age > late).then(|| {
             let (queue, age) = (&self.queue, text::duration(age));

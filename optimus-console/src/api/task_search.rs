@@ -9,9 +9,9 @@ use crate::{
     view::{TaskRowView, at_ms},
 };
 
-/// How many tasks one request looks at: so many that it takes Redis less than 1 ms. A browser asks
-/// again while it wants more.
-pub(super) const SCANNED_MAX: u64 = 2 * PAGE_MAX as u64;
+/// How many pages of tasks one request looks at: so many that it takes Redis less than 1 ms. A
+/// browser asks again while it wants more.
+const PAGES_MAX: usize = 2;
 
 /// Which tasks are wanted.
 #[derive(Debug, Default)]
@@ -75,16 +75,16 @@ pub(super) async fn scan(
 ) -> Result<Page<TaskRowView>, Problem> {
     let now_ms = at_ms(inspector.now().await?);
     let (mut rows, mut scanned) = (Vec::new(), 0);
-    loop {
+    for _ in 0..PAGES_MAX {
         let page = inspector.list(queue, state, after.as_ref(), PAGE_MAX).await?;
         scanned += page.rows.len() as u64;
         let seen = page.rows.iter().map(|row| TaskRowView::of(row, reader));
         rows.extend(seen.filter(|row| filter.takes(row, now_ms)));
         after = page.next;
-        let is_enough = rows.len() >= limit || scanned + PAGE_MAX as u64 > SCANNED_MAX;
-        if after.is_none() || is_enough {
-            let next = after.map(|after| after.to_string());
-            return Ok(Page { scanned: Some(scanned), ..Page::new(rows, next) });
+        if after.is_none() || rows.len() >= limit {
+            break;
         }
     }
+    let next = after.map(|after| after.to_string());
+    Ok(Page { scanned: Some(scanned), ..Page::new(rows, next) })
 }

@@ -3,10 +3,11 @@
 use redis::Value;
 
 use super::{
-    BATCH_MAX, Broker, BrokerError, Counts, Totals,
+    Broker, BrokerError, Counts, Totals,
     inspect::{get, size, texts, whole},
     overview_keys::{KeyReads, KnownKeys},
-    overview_look::Look,
+    overview_look::{Look, ready_since_ms},
+    reply::plain_bytes,
 };
 use crate::{
     id::{QueueName, TaskId},
@@ -20,8 +21,6 @@ use crate::{
 const QUEUES_A_WRITE: usize = 50;
 /// The hours whose statistics are read: the present one and the one before.
 const HOURS: u32 = 2;
-/// How many pages are read if the first entries are those of cancelled tasks.
-const PAGES_BEHIND: usize = 8;
 /// The last of the ranked tasks that are read: 100.
 const LAST_RANKED: &str = "99";
 /// The cursor before the first task without a priority.
@@ -232,26 +231,28 @@ impl Broker {
             // All entries belong to tasks that were cancelled.
             first = None;
         } else if look.tombstones > 0 {
-            first = self.first_ready(queue).await?;
+            first = self.first_ready(queue, look.tombstones).await?;
         }
         Ok(ranked.iter().filter_map(created_ms).chain(first).min())
     }
 
-    /// Returns since when the first ready task without a priority is ready. Before it, there may be
-    /// up to about 1,000 entries of tasks that were cancelled.
-    async fn first_ready(&self, queue: &QueueName) -> Result<Option<u64>, BrokerError> {
-        let mut after = FIRST_WITHOUT_PRIORITY.to_owned();
-        for _ in 0..PAGES_BEHIND {
-            let page = self.list(queue, TaskState::Ready, BATCH_MAX, &after).await?;
-            if let Some(row) = page.rows.first() {
-                return Ok(row.at_ms.or_else(|| created_ms(&row.id)));
-            }
-            if page.next.is_empty() {
-                break;
-            }
-            after = page.next;
+    /// Returns since when the first ready task without a priority is ready. If there are more than
+    /// 1,000 entries of cancelled tasks before it, it may be ready for longer, but it is not if all
+    /// such entries are before it.
+    async fn first_ready(
+        &self,
+        queue: &QueueName,
+        tombstones: u64,
+    ) -> Result<Option<u64>, BrokerError> {
+        let page = self.list(queue, TaskState::Ready, 1, FIRST_WITHOUT_PRIORITY).await?;
+        if let Some(row) = page.rows.first() {
+            return Ok(row.at_ms.or_else(|| created_ms(&row.id)));
         }
-        Ok(None)
+        // Of one entry more than there are tombstones, at least one is that of a ready task.
+        let key = self.keys(queue).of("ready");
+        let entry = self.read_one(get(&["LINDEX", &key, &tombstones.to_string()])).await?;
+        let entry = plain_bytes("LINDEX", entry)?.unwrap_or_default();
+        Ok(ready_since_ms(queue, &String::from_utf8_lossy(&entry)))
     }
 
     /// Returns when the first schedule of code is due that a worker could tick. One that was

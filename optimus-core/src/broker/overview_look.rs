@@ -112,7 +112,7 @@ fn list(command: &'static str, answer: Option<Value>) -> Result<Vec<String>, Bro
 
 /// Returns since when a task of the ready list is ready, by its entry: since the stamp, or since
 /// its submit. A stamp of 0 is that of an id without a time.
-fn ready_since_ms(queue: &QueueName, entry: &str) -> Option<u64> {
+pub(super) fn ready_since_ms(queue: &QueueName, entry: &str) -> Option<u64> {
     match stamp_of(entry) {
         Some(since_ms) => Some(since_ms).filter(|since_ms| *since_ms > 0),
         None => id_of(queue, entry).as_ref().and_then(created_ms),

@@ -138,6 +138,21 @@ async fn a_tombstone_is_not_a_row_of_ready_tasks(bench: Bench) {
     assert_eq!(seen, [all[2].clone(), all[3].clone(), all[4].clone()]);
 }
 
+async fn a_page_of_ready_tasks_passes_many_tombstones(bench: Bench) {
+    let cancelled = jobs(1_000);
+    bench.submit(0, &cancelled).await;
+    for task in &cancelled {
+        bench.at(1).cancel(task.id()).await.unwrap();
+    }
+    let tasks = jobs(5);
+    bench.submit(2, &tasks).await;
+    for limit in [1, 3, 128] {
+        let page = list(&bench, TaskState::Ready, limit, "").await;
+        let expected: Vec<_> = tasks.iter().take(limit).map(|task| task.id().clone()).collect();
+        assert_eq!(ids(&page), expected);
+    }
+}
+
 async fn a_page_is_bounded_in_rows_and_bytes(bench: Bench) {
     let count = 200;
     bench.submit(0, &jobs(count)).await;
@@ -283,6 +298,7 @@ on_both![
     the_task_of_the_cursor_may_come_back_at_another_time,
     no_task_is_omitted_while_the_ready_list_changes,
     a_tombstone_is_not_a_row_of_ready_tasks,
+    a_page_of_ready_tasks_passes_many_tombstones,
     a_page_is_bounded_in_rows_and_bytes,
     a_row_has_the_header_and_not_the_arguments,
     a_ready_task_that_was_delayed_has_the_time_since_which_it_is_ready,
