@@ -20,6 +20,8 @@ use crate::{
 const SHOWN: usize = 20;
 /// How many names of tasks are counted apart.
 const NAMES_MAX: usize = 100;
+/// The progress is stored more often than this while tasks are changed, in ms.
+const BETWEEN_STORES_MS: u64 = 60_000;
 /// The name of a task whose record can't be read.
 const UNREADABLE: &str = "(unreadable)";
 
@@ -75,7 +77,7 @@ pub(crate) struct Progress {
     pub(crate) asked: u64,
     pub(crate) refused: u64,
     pub(crate) gone: u64,
-    /// When the first task was changed, in ms.
+    /// When the first task was changed, in ms. If Redis' clock goes back, not after it.
     pub(crate) begun_ms: Option<u64>,
     pub(crate) samples: Vec<OperationSample>,
     pub(crate) names: BTreeMap<String, u64>,
@@ -181,6 +183,15 @@ impl Progress {
         self.begun_ms.map_or(0, |_| next.min(self.chunks))
     }
 
+    /// Notes Redis' clock. If it went back, tasks may have been changed a little before this time,
+    /// and an undo finds those that ended since the changes began.
+    pub(crate) fn note_clock(&mut self, now_ms: u64) {
+        let begun = self.begun_ms.as_mut().filter(|begun| **begun > now_ms);
+        if let Some(begun) = begun {
+            *begun = now_ms.saturating_sub(BETWEEN_STORES_MS);
+        }
+    }
+
     /// Notes that so many more tasks are reached. What was neither changed nor refused is gone.
     pub(crate) fn reach(&mut self, tasks: u64) {
         self.within += tasks;
@@ -237,4 +248,23 @@ pub(crate) fn read_progress(saved: &Saved) -> Result<Progress, serde_json::Error
 #[expect(clippy::cast_precision_loss, reason = "a rate is for people")]
 fn per_second(count: u64, ms: u64) -> f64 {
     (count as f64 * 10_000.0 / ms as f64).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_begun_before_the_clock_of_redis_if_it_went_back() {
+        let mut progress = Progress::default();
+        progress.note_clock(1_000_000);
+        assert_eq!(progress.begun_ms, None, "nothing is changed yet");
+        progress.begun_ms = Some(1_000_000);
+        for (now_ms, begun_ms) in
+            [(1_000_000, 1_000_000), (2_000_000, 1_000_000), (500_000, 440_000), (500_010, 440_000)]
+        {
+            progress.note_clock(now_ms);
+            assert_eq!(progress.begun_ms, Some(begun_ms), "at {now_ms}");
+        }
+    }
 }

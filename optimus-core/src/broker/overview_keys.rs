@@ -92,6 +92,8 @@ pub(super) struct Kept {
     hour: Option<(Vec<u8>, Value)>,
     /// The total of successes.
     successes: u64,
+    /// Whether the last read of it was torn.
+    was_torn: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -122,12 +124,14 @@ impl Kept {
     /// Returns the total of successes from what was cut from their list, and from what is in it.
     /// The two are read by two commands. If the list was cut in between, those that it lost are in
     /// neither, and the total is the one that was read before: a counter that goes back is taken
-    /// for a new one.
+    /// for a new one. If the next read is lower, too, Redis has lost successes.
     pub(super) fn total_successes(&mut self, cut: u64, listed: u64) -> u64 {
         let total = cut + listed;
         let is_torn = total < self.successes
             && listed >= SUCCESSES_KEPT
-            && self.successes - total < SUCCESSES_KEPT;
+            && self.successes - total < SUCCESSES_KEPT
+            && !self.was_torn;
+        self.was_torn = is_torn;
         self.successes = if is_torn { self.successes } else { total };
         self.successes
     }
@@ -329,5 +333,14 @@ mod tests {
         assert_eq!(kept.total_successes(5_000, 1_000), 6_128, "129 left the list meanwhile");
         assert_eq!(kept.total_successes(5_129, 1_003), 6_132);
         assert_eq!(kept.total_successes(0, 7), 7, "the queue was removed, and is used again");
+    }
+
+    #[test]
+    fn the_total_of_successes_goes_back_at_the_second_read_after_redis_has_lost_some() {
+        let mut kept = Kept::default();
+        assert_eq!(kept.total_successes(2_000, 1_100), 3_100);
+        assert_eq!(kept.total_successes(1_500, 1_000), 3_100);
+        assert_eq!(kept.total_successes(1_600, 1_000), 2_600);
+        assert_eq!(kept.total_successes(1_500, 1_050), 2_600, "this one may be torn");
     }
 }

@@ -309,6 +309,7 @@ impl Carrier {
         };
         let begun = Instant::now();
         hold.saved = self.broker.operation_carry(&self.slot, &self.id, stored).await?;
+        hold.progress.note_clock(hold.saved.now_ms);
         hold.has_reached = None;
         if hold.saved.state != from {
             // Some of its tasks may have been left out, because they were changed.
