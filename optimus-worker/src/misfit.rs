@@ -1,8 +1,19 @@
 //! Tasks that this worker can't run yet, because it does not know their name or their record is
 //! newer. Usually a deploy is under way, so these tasks wait and use no attempt.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
+use optimus_core::QueueName;
+use tokio::time::Instant;
+
+/// How often the log says that tasks can't be run for one reason.
+const SAID_EVERY: Duration = Duration::from_secs(60);
+/// How many reasons are remembered. They have names that clients have sent.
+const REASONS_MAX: usize = 64;
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -18,9 +29,77 @@ pub(crate) fn is_over(n: u32, grace: Duration) -> bool {
     ramp + LONGEST.saturating_mul(n.saturating_sub(5)) >= grace
 }
 
+/// What this worker has given back because it can't run it.
+#[derive(Debug, Default)]
+pub(crate) struct Misfits(Mutex<Given>);
+
+#[derive(Debug, Default)]
+struct Given {
+    by_queue: HashMap<QueueName, u64>,
+    by_reason: HashMap<String, Unsaid>,
+}
+
+/// What the log has not said of a reason.
+#[derive(Debug)]
+struct Unsaid {
+    since: Instant,
+    tasks: u64,
+}
+
+impl Misfits {
+    /// Counts a task of a queue. Returns of how many tasks the log must say that they can't be run
+    /// for this reason, at first and each minute: those since the last time.
+    pub(crate) fn note(&self, queue: &QueueName, why: &str) -> Option<u64> {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *given.by_queue.entry(queue.clone()).or_default() += 1;
+        let is_known = given.by_reason.contains_key(why);
+        // All other reasons count as one.
+        let reason = if is_known || given.by_reason.len() < REASONS_MAX { why } else { "" };
+        let Some(unsaid) = given.by_reason.get_mut(reason) else {
+            let unsaid = Unsaid { since: Instant::now(), tasks: 0 };
+            given.by_reason.insert(reason.to_owned(), unsaid);
+            return Some(1);
+        };
+        unsaid.tasks += 1;
+        (unsaid.since.elapsed() >= SAID_EVERY).then(|| {
+            unsaid.since = Instant::now();
+            std::mem::take(&mut unsaid.tasks)
+        })
+    }
+
+    /// Returns how many tasks of a queue were given back since the start.
+    #[cfg(any(feature = "metrics", test))]
+    pub(crate) fn of(&self, queue: &QueueName) -> u64 {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given.by_queue.get(queue).copied().unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_log_says_a_reason_at_first_and_each_minute_with_the_tasks_since_then() {
+        let (misfits, queue) = (Misfits::default(), QueueName::new("default").unwrap());
+        assert_eq!(misfits.note(&queue, "no task a"), Some(1));
+        assert_eq!(misfits.note(&queue, "no task b"), Some(1));
+        for _ in 0..5 {
+            assert_eq!(misfits.note(&queue, "no task a"), None);
+        }
+        tokio::time::advance(SAID_EVERY).await;
+        assert_eq!(misfits.note(&queue, "no task a"), Some(6));
+        assert_eq!(misfits.note(&queue, "no task a"), None);
+        assert_eq!(misfits.of(&queue), 9);
+    }
+
+    #[test]
+    fn thousands_of_reasons_are_remembered_as_few() {
+        let (misfits, queue) = (Misfits::default(), QueueName::new("default").unwrap());
+        let said = (0..10_000).filter_map(|n| misfits.note(&queue, &format!("no task {n}")));
+        assert_eq!(said.count(), REASONS_MAX + 1);
+        assert_eq!(misfits.of(&queue), 10_000);
+    }
 
     #[test]
     fn a_misfit_waits_5_s_doubling_to_60() {

@@ -202,7 +202,8 @@ fn find(shared: &Shared, claim: Claim, leader: Option<&Arc<Attempt>>) -> Found {
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
-        wait: ctx.age().filter(|_| !was_tried),
+        // A worker that could not run it has made no attempt.
+        wait: ctx.age().filter(|_| !was_tried || (misfits > 0 && attempt == 1)),
         biz_id: record.biz_id,
         lane: record.lane,
         outcome_ttl: record.outcome_ttl,
@@ -250,11 +251,22 @@ fn context_of(shared: &Shared, begins: AttemptFacts, at: (Instant, u64)) -> Cont
 
 /// Gives a task back that another worker may be able to run.
 fn give_to_another(shared: &Shared, lease: &Lease, misfits: u32, why: &str) -> Obstacle {
-    let (id, text) = (lease.id.clone(), why.to_owned());
     let next_in = misfit::wait(misfits + 1);
-    let next_in_ms = outcome_log::millis(next_in);
-    let event = "this worker can't run the task; the next attempt may go to another";
-    log_event!(shared.log, WARN, %id, error = text, next_in_ms, "{event}");
+    if let Some(tasks) = shared.tally.misfits.note(lease.id.queue(), why) {
+        let (id, queue, text) = (lease.id.clone(), lease.id.queue().clone(), why.to_owned());
+        let (next_in_ms, grace) = (outcome_log::millis(next_in), shared.config.misfit_grace);
+        log_event!(
+            shared.log,
+            WARN,
+            %id,
+            %queue,
+            tasks,
+            error = text,
+            next_in_ms,
+            "this worker can't run tasks and gives them back; each waits for a worker that can, \
+             and dies if none has come after {grace:?}. This is said once a minute"
+        );
+    }
     let release = Release { lease: lease.clone(), give: Give::Misfit(next_in) };
     Obstacle::Misfit(Box::new(Report::Release(release)))
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::outcome_log::Outcome;
+use crate::{misfit::Misfits, outcome_log::Outcome};
 
 /// One counter for each outcome, and one for attempts that were lost with their worker. A count
 /// costs an atomic addition, at every log level.
@@ -16,6 +16,8 @@ use crate::outcome_log::Outcome;
 pub(crate) struct Tally {
     outcomes: [AtomicU64; OUTCOMES],
     lost: AtomicU64,
+    /// The tasks that had no attempt here.
+    pub(crate) misfits: Misfits,
     /// The counts at the last summary.
     summed_up: Mutex<Counts>,
 }

@@ -62,6 +62,10 @@ fn attempts(text: &mut Exposition, shared: &Shared) {
         .count(&["given_back"], counts.given_back)
         .count(&["stale"], counts.stale)
         .count(&["unanswered"], counts.unanswered);
+    let mut family = text.family(&names::MISFITS);
+    for queue in &shared.queues {
+        family.count(&[queue.name.as_str()], shared.tally.misfits.of(&queue.name));
+    }
 }
 
 fn slots(text: &mut Exposition, shared: &Shared) {

@@ -156,7 +156,7 @@ async fn a_real_prometheus_reads_all_metrics_and_evaluates_the_alerts_and_the_da
     eventually("each alert is evaluated", SOON, async || {
         rules = scraper.api("rules", None).await;
         let all = rules["groups"][0]["rules"].as_array().unwrap();
-        assert_eq!(all.len(), 10, "{rules}");
+        assert_eq!(all.len(), 11, "{rules}");
         assert!(all.iter().all(|rule| rule["health"] != "err"), "{rules}");
         all.iter().all(|rule| rule["health"] == "ok")
     })
