@@ -16,10 +16,12 @@
 local meta, tasks, ready, priority, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local retry, dead, cancelled, workers, success = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local tries, errors, skips = KEYS[11], KEYS[12], KEYS[13]
-local state, most, is_latest_first = ARGV[1], math.min(tonumber(ARGV[2]), 128), ARGV[4] ~= 'oldest'
+local state, is_latest_first = ARGV[1], ARGV[4] ~= 'oldest'
+local most = math.max(1, math.min(tonumber(ARGV[2]), 128))
 local REPLY_MAX, WINDOW, WINDOWS_MAX, AHEAD = 262144, 1024, 4, 16
--- How many entries of the ready list are read at once if there are tombstones, and at most.
-local ENTRIES, ENTRIES_MAX = 128, 1024
+-- How many entries of the ready list are read at once if there are tombstones, and at most; and how
+-- many tasks are looked for, because they may be in any other state.
+local ENTRIES, ENTRIES_MAX, FINDS_MAX = 128, 1024, 64
 -- How many tasks a step of a scan is asked for, and the most steps of a page. The fewer tasks a
 -- step has, the fewer are shown again because one of them has left.
 local STEP, STEPS_MAX = 1, 160
@@ -29,23 +31,29 @@ local place, member = string.match(ARGV[3], '^(%S+) (.*)$')
 -- Checks.
 local rows, count, passed, next_cursor = {}, 0, 0, ''
 -- What is known of the next tasks, by id: records, false if there is none; tries; error histories.
-local records, counted, histories = {}, {}, {}
+local records, counted, histories, ahead = {}, {}, {}, math.min(most, AHEAD)
 
 -- Reads what `add` needs of the task at a place of a list and of some that follow: a command costs
 -- as much as several fields.
 local function look_ahead(ids, from, step)
-  local some, last = {}, from + step * (math.min(most, AHEAD) - 1)
+  local some, last = {}, from + step * (ahead - 1)
   if records[ids[from]] ~= nil then
     return
   end
   for i = from, last, step do
     some[#some + 1] = ids[i]
   end
-  local found = redis.call('HMGET', tasks, unpack(some))
+  local found, is_any = redis.call('HMGET', tasks, unpack(some)), false
+  for i, id in ipairs(some) do
+    records[id], is_any = found[i], is_any or found[i]
+  end
+  if not is_any then
+    return
+  end
   local tried = redis.call('HMGET', tries, unpack(some))
   local failed = redis.call('HMGET', errors, unpack(some))
   for i, id in ipairs(some) do
-    records[id], counted[id], histories[id] = found[i], tried[i], failed[i]
+    counted[id], histories[id] = tried[i], failed[i]
   end
 end
 
@@ -119,7 +127,7 @@ end
 
 -- Adds the ready tasks of some entries of the ready list, which begin at an index. A task whose
 -- entry is a tombstone may be in another state, mostly cancelled. `keys` is nil if there are no
--- tombstones. Returns whether the page has room.
+-- tombstones. Returns whether the page goes on.
 local function add_entries(entries, at, seen, keys)
   local ids, marked, gone, left = {}, {}, {}, {}
   for i, entry in ipairs(entries) do
@@ -143,12 +151,15 @@ local function add_entries(entries, at, seen, keys)
       look_ahead(left, next_left, 1)
     end
     local is_ready = not gone[id] and not seen[id] and records[id]
-      and (not skipped[i] or find(keys, id) == 'ready')
+    if is_ready and skipped[i] then
+      keys.finds = keys.finds + 1
+      is_ready = find(keys, id) == 'ready'
+    end
     seen[id] = true
     local since = entry_since(entries[i])
     local is_open = not is_ready or add(id, '', since and whole(since) or '', '')
     next_cursor = whole(at + i) .. ' ' .. entries[i]
-    if not is_open then
+    if not is_open or keys and keys.finds >= FINDS_MAX then
       return false
     end
   end
@@ -163,8 +174,10 @@ local function list_ready()
     at = at or before
   end
   local keys = redis.call('HLEN', skips) > 0 and { meta = meta, tasks = tasks, delayed = delayed,
-    retry = retry, dead = dead, cancelled = cancelled, workers = workers, success = success } or nil
+    retry = retry, dead = dead, cancelled = cancelled, workers = workers, success = success,
+    finds = 0 } or nil
   local size, seen = keys and ENTRIES or most, {}
+  ahead = keys and AHEAD or ahead
   for _ = 1, ENTRIES_MAX / size do
     local entries = redis.call('LRANGE', ready, at + 1, at + size)
     if #entries > 0 and not add_entries(entries, at, seen, keys) then

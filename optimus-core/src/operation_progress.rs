@@ -77,7 +77,7 @@ pub(crate) struct Progress {
     pub(crate) asked: u64,
     pub(crate) refused: u64,
     pub(crate) gone: u64,
-    /// When the first task was changed, in ms. If Redis' clock goes back, not after it.
+    /// When the first task was changed, in ms; earlier if Redis' clock went back since then.
     pub(crate) begun_ms: Option<u64>,
     pub(crate) samples: Vec<OperationSample>,
     pub(crate) names: BTreeMap<String, u64>,

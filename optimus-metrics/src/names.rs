@@ -61,8 +61,8 @@ table! { OF_WORKERS: "The metrics of a worker: what its process has done since i
         "Attempts that used none of the retries, or of which it is unknown: given_back, stale \
          or unanswered.";
     MISFITS = "optimus_misfits_total" Counter ["queue"]
-        "Tasks that this worker gave back because it can't run them: it does not know the task, \
-         or a newer program has submitted it.";
+        "How often this worker gave a task back because it can't run it: it does not know the \
+         task, or a newer program has submitted it.";
     RUN = "optimus_run_seconds" Histogram ["queue", "task"]
         "How long attempts ran.";
     WAIT = "optimus_wait_seconds" Histogram ["queue", "task"]

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use optimus_core::{QueueName, TIMEOUT_GRACE, WorkerId, log_event};
+use optimus_core::{OnLost, QueueName, TIMEOUT_GRACE, WorkerId, log_event};
 use tokio::time::Instant;
 
 use crate::{
@@ -134,10 +134,11 @@ impl Deadlines {
         }
         let is_overdue = attempt.stopped().is_some_and(|(why, since)| match why {
             Stop::Cancelled | Stop::Lost => now >= since + STOP_GRACE,
-            // If Redis answers by then, the lease is known to be held, or to be lost.
-            Stop::Uncertain | Stop::Frozen => doubt
+            // If Redis answers by then, the lease is known to be held, or to be lost. A task that
+            // starts at most once does not run beside another attempt.
+            Stop::Uncertain | Stop::Frozen if attempt.facts.on_lost == OnLost::Retry => doubt
                 .is_some_and(|doubt| self.thaw.is_over(now, doubt.since.into_std(), STOP_GRACE)),
-            Stop::TimedOut | Stop::Shutdown => false,
+            _ => false,
         });
         if is_overdue {
             attempt.abandon.notify_one();
@@ -244,6 +245,7 @@ impl Role for Deadlines {
         if self.idle_checks > IDLE_CHECKS {
             // An attempt that begins once the role sleeps shortens this rest.
             shared.stops.check_next(ended, ended + REST);
+            self.doubts.clear();
             if shared.wakeups.deadlines.fall_asleep(|| shared.attempts.is_empty()) {
                 return REST;
             }

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const SAID_EVERY: Duration = Duration::from_secs(60);
 /// How many reasons are remembered. They have names that clients have sent.
 const REASONS_MAX: usize = 64;
+/// A reason is forgotten if the log has not said it for so long.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -36,34 +38,38 @@ pub(crate) struct Misfits(Mutex<Given>);
 #[derive(Debug, Default)]
 struct Given {
     by_queue: HashMap<QueueName, u64>,
-    by_reason: HashMap<String, Unsaid>,
+    by_reason: HashMap<(QueueName, String), Unsaid>,
 }
 
 /// What the log has not said of a reason.
 #[derive(Debug)]
 struct Unsaid {
     since: Instant,
-    tasks: u64,
+    times: u64,
 }
 
 impl Misfits {
-    /// Counts a task of a queue. Returns of how many tasks the log must say that they can't be run
-    /// for this reason, at first and each minute: those since the last time.
-    pub(crate) fn note(&self, queue: &QueueName, why: &str) -> Option<u64> {
+    /// Counts a task of a queue that is given back. Returns what the log must say, at first and
+    /// each minute: how often that was since the last time, and why.
+    pub(crate) fn note(&self, queue: &QueueName, why: &str) -> Option<(u64, String)> {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *given.by_queue.entry(queue.clone()).or_default() += 1;
-        let is_known = given.by_reason.contains_key(why);
-        // All other reasons count as one.
-        let reason = if is_known || given.by_reason.len() < REASONS_MAX { why } else { "" };
-        let Some(unsaid) = given.by_reason.get_mut(reason) else {
-            let unsaid = Unsaid { since: Instant::now(), tasks: 0 };
-            given.by_reason.insert(reason.to_owned(), unsaid);
-            return Some(1);
+        let (mut reason, mut text) = ((queue.clone(), why.to_owned()), why.to_owned());
+        if !given.by_reason.contains_key(&reason) {
+            given.by_reason.retain(|_, unsaid| unsaid.since.elapsed() < FORGOTTEN_AFTER);
+            if given.by_reason.len() >= REASONS_MAX {
+                reason.1.clear();
+                text = format!("several, such as: {why}");
+            }
+        }
+        let Some(unsaid) = given.by_reason.get_mut(&reason) else {
+            given.by_reason.insert(reason, Unsaid { since: Instant::now(), times: 0 });
+            return Some((1, text));
         };
-        unsaid.tasks += 1;
+        unsaid.times += 1;
         (unsaid.since.elapsed() >= SAID_EVERY).then(|| {
             unsaid.since = Instant::now();
-            std::mem::take(&mut unsaid.tasks)
+            (std::mem::take(&mut unsaid.times), text)
         })
     }
 
@@ -80,25 +86,30 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_log_says_a_reason_at_first_and_each_minute_with_the_tasks_since_then() {
+    async fn the_log_says_a_reason_at_first_and_each_minute_with_how_often_it_was_since_then() {
         let (misfits, queue) = (Misfits::default(), QueueName::new("default").unwrap());
-        assert_eq!(misfits.note(&queue, "no task a"), Some(1));
-        assert_eq!(misfits.note(&queue, "no task b"), Some(1));
+        let said = |times, why: &str| Some((times, why.to_owned()));
+        assert_eq!(misfits.note(&queue, "no task a"), said(1, "no task a"));
+        assert_eq!(misfits.note(&queue, "no task b"), said(1, "no task b"));
         for _ in 0..5 {
             assert_eq!(misfits.note(&queue, "no task a"), None);
         }
         tokio::time::advance(SAID_EVERY).await;
-        assert_eq!(misfits.note(&queue, "no task a"), Some(6));
+        assert_eq!(misfits.note(&queue, "no task a"), said(6, "no task a"));
         assert_eq!(misfits.note(&queue, "no task a"), None);
         assert_eq!(misfits.of(&queue), 9);
     }
 
-    #[test]
-    fn thousands_of_reasons_are_remembered_as_few() {
+    #[tokio::test(start_paused = true)]
+    async fn thousands_of_reasons_are_remembered_as_few() {
         let (misfits, queue) = (Misfits::default(), QueueName::new("default").unwrap());
         let said = (0..10_000).filter_map(|n| misfits.note(&queue, &format!("no task {n}")));
-        assert_eq!(said.count(), REASONS_MAX + 1);
+        let said: Vec<_> = said.collect();
+        assert_eq!(said.len(), REASONS_MAX + 1);
+        assert_eq!(said[REASONS_MAX].1, "several, such as: no task 64");
         assert_eq!(misfits.of(&queue), 10_000);
+        tokio::time::advance(FORGOTTEN_AFTER).await;
+        assert_eq!(misfits.note(&queue, "no task 70"), Some((1, "no task 70".to_owned())));
     }
 
     #[test]

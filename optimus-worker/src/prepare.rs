@@ -202,7 +202,7 @@ fn find(shared: &Shared, claim: Claim, leader: Option<&Arc<Attempt>>) -> Found {
         backoff: record.backoff.unwrap_or(formula),
         result_ttl: record.result_ttl,
         result_limit: shared.config.result_limit,
-        // A worker that could not run it has made no attempt.
+        // Who could not run it has made no attempt. A requeue or a snooze before that is not known.
         wait: ctx.age().filter(|_| !was_tried || (misfits > 0 && attempt == 1)),
         biz_id: record.biz_id,
         lane: record.lane,
@@ -252,15 +252,15 @@ fn context_of(shared: &Shared, begins: AttemptFacts, at: (Instant, u64)) -> Cont
 /// Gives a task back that another worker may be able to run.
 fn give_to_another(shared: &Shared, lease: &Lease, misfits: u32, why: &str) -> Obstacle {
     let next_in = misfit::wait(misfits + 1);
-    if let Some(tasks) = shared.tally.misfits.note(lease.id.queue(), why) {
-        let (id, queue, text) = (lease.id.clone(), lease.id.queue().clone(), why.to_owned());
+    if let Some((times, text)) = shared.tally.misfits.note(lease.id.queue(), why) {
+        let (id, queue) = (lease.id.clone(), lease.id.queue().clone());
         let (next_in_ms, grace) = (outcome_log::millis(next_in), shared.config.misfit_grace);
         log_event!(
             shared.log,
             WARN,
             %id,
             %queue,
-            tasks,
+            times,
             error = text,
             next_in_ms,
             "this worker can't run tasks and gives them back; each waits for a worker that can, \

@@ -26,7 +26,8 @@ struct Look {
     why: Explanation,
     /// The first ready tasks.
     first: Vec<TaskRow>,
-    /// Since when the very first one is ready, if it was not ready at its submit, or is not read.
+    /// Since when the very first one is ready, if it was not ready at its submit, or if it is not
+    /// among the tasks that were read.
     ready_since: Option<DateTime<Utc>>,
     /// The first delayed tasks. A task that no worker knows is nearly always one of them, because
     /// each worker gives it back for later.

@@ -92,9 +92,9 @@ impl Broker {
         queues: &[QueueName],
         known: &mut KnownKeys,
     ) -> Result<(u64, Vec<Result<Look, BrokerError>>), BrokerError> {
-        let (now_ms, reads) = self.read_known(queues, known).await?;
+        let (now_ms, mut reads) = self.read_known(queues, known).await?;
         let mut others = Vec::new();
-        for (queue, read) in queues.iter().zip(&reads) {
+        for (queue, read) in queues.iter().zip(&mut reads) {
             let Ok(read) = read else { continue };
             others.extend(read.second(known.of(queue)));
         }
@@ -236,9 +236,9 @@ impl Broker {
         Ok(ranked.iter().filter_map(created_ms).chain(first).min())
     }
 
-    /// Returns since when the first ready task without a priority is ready. If there are more than
-    /// 1,000 entries of cancelled tasks before it, it may be ready for longer, but it is not if all
-    /// such entries are before it.
+    /// Returns since when the first ready task without a priority is ready. If up to 1,000 entries
+    /// of cancelled tasks are before it, or all such entries are, this is exact. Otherwise it may
+    /// be ready for longer.
     async fn first_ready(
         &self,
         queue: &QueueName,

@@ -16,7 +16,7 @@ use super::{
 use crate::id::QueueName;
 
 /// The fields of `meta` that are read, in the order of [`Look`](super::overview_look::Look).
-const NOTED: [&str; 15] = [
+const NOTED: [&str; 16] = [
     "tombstones",
     "blocked",
     "dead_bytes",
@@ -32,36 +32,47 @@ const NOTED: [&str; 15] = [
     "limited",
     "needs",
     "watched_at",
+    "fence",
 ];
 /// The number of keys besides `meta` and `hours`.
 const KEYS: usize = 12;
-/// A key, the commands that read it, and the field of `meta` without which there is no such key.
-/// Of a command, the first text comes before the key, and the others after it.
+/// A key, the commands that read it, and what `meta` shows of it. Of a command, the first text
+/// comes before the key, and the others after it.
 struct KeyRead {
     name: &'static str,
     commands: &'static [(&'static str, &'static [&'static str])],
-    sign: Option<&'static str>,
+    sign: Sign,
+}
+
+/// What `meta` shows of a key.
+enum Sign {
+    None,
+    /// There is no such key without this field.
+    Field(&'static str),
+    /// There is no new key while `watched_at` is the same.
+    Watched,
 }
 
 /// The keys, which [`Look`](super::overview_look::Look) takes by their names. They are read by
 /// plain commands: a script that calls them costs Redis half as much again. The signs are those of
-/// the scripts: `due` is absent if nothing is due, tasks that wait for others raise `needs`, and a
-/// worker that joins writes `watched_at`.
+/// the scripts: `due` is absent if nothing is due, tasks that wait for others raise `needs`, a
+/// claim writes `fence`, and a worker that joins writes `watched_at`.
 static READS: [KeyRead; KEYS] = [
-    key("ready", &[("LLEN", &[]), ("LINDEX", &["0"])], None),
-    key("priority", &[("ZCARD", &[])], None),
-    key("delayed", &[("ZCARD", &[])], Some("due")),
-    key("unmet", &[("HLEN", &[])], Some("needs")),
-    key("retry", &[("ZCARD", &[])], Some("due")),
-    key("dead", &[("ZCARD", &[])], Some("dead_bytes")),
-    key("cancelled", &[("ZCARD", &[])], Some("cancelled_bytes")),
-    key("success", &[("LLEN", &[])], Some("watched_at")),
-    key("tally", &[("HMGET", &["minute", "hour"])], Some("watched_at")),
-    key("workers", &[("ZRANGE", &["0", "-1"])], Some("watched_at")),
-    key("schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], None),
-    key("code_schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], None),
+    key("ready", &[("LLEN", &[]), ("LINDEX", &["0"])], Sign::None),
+    key("priority", &[("ZCARD", &[])], Sign::None),
+    key("delayed", &[("ZCARD", &[])], Sign::Field("due")),
+    key("unmet", &[("HLEN", &[])], Sign::Field("needs")),
+    key("retry", &[("ZCARD", &[])], Sign::Field("due")),
+    key("dead", &[("ZCARD", &[])], Sign::Field("dead_bytes")),
+    key("cancelled", &[("ZCARD", &[])], Sign::Field("cancelled_bytes")),
+    key("success", &[("LLEN", &[])], Sign::Field("fence")),
+    key("tally", &[("HMGET", &["minute", "hour"])], Sign::Field("fence")),
+    key("workers", &[("ZRANGE", &["0", "-1"])], Sign::Watched),
+    key("schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], Sign::None),
+    key("code_schedules", &[("ZRANGE", &["0", "0", "WITHSCORES"])], Sign::None),
 ];
 const TALLY: &str = "tally";
+const WATCHED_AT: &str = "watched_at";
 const HOURS: &str = "hours";
 /// For so many reads a key without its sign is not asked for. Another program may have written one.
 const TRUSTED: u8 = 60;
@@ -76,7 +87,7 @@ const SUCCESSES_KEPT: u64 = 1_000;
 const fn key(
     name: &'static str,
     commands: &'static [(&'static str, &'static [&'static str])],
-    sign: Option<&'static str>,
+    sign: Sign,
 ) -> KeyRead {
     KeyRead { name, commands, sign }
 }
@@ -87,6 +98,7 @@ pub(super) struct Kept {
     /// For how many reads more a key without its sign is not asked for.
     trusted: u8,
     keys: [KeptKey; KEYS],
+    watched_at: String,
     /// The finished hour before the open hour of this number. The call that begins an hour is the
     /// one that finishes a row.
     hour: Option<(Vec<u8>, Value)>,
@@ -148,6 +160,7 @@ pub(super) struct KeyReads {
     unsigned: Vec<&'static KeyRead>,
     /// The keys that are read after the others.
     others: Vec<&'static KeyRead>,
+    reads_hours: bool,
     noted: Vec<String>,
     found: HashMap<&'static str, Vec<Value>>,
 }
@@ -169,13 +182,14 @@ impl KeyReads {
         for (read, kept) in READS.iter().zip(&kept.keys) {
             let place = match read.sign {
                 _ if kept.reads > 0 => &mut known,
-                Some(_) if trusted > 0 && !kept.has_sign => &mut unsigned,
+                Sign::Field(_) if trusted > 0 && !kept.has_sign => &mut unsigned,
+                Sign::Watched if trusted > 0 => &mut unsigned,
                 _ => &mut asked,
             };
             place.push(read);
         }
         let (others, noted, found) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { keys, known, asked, unsigned, others, noted, found }
+        Self { keys, known, asked, unsigned, others, reads_hours: false, noted, found }
     }
 
     /// Returns the commands that read `meta` and the known keys.
@@ -197,11 +211,17 @@ impl KeyReads {
         let value = |name| fields.chunks_exact(2).find(|field| field[0] == name);
         let value = |name| value(name).map(|field| field[1].clone()).unwrap_or_default();
         self.noted = NOTED.map(value).to_vec();
+        let is_new = self.noted(WATCHED_AT) != kept.watched_at;
+        self.noted(WATCHED_AT).clone_into(&mut kept.watched_at);
+        let has_sign = |read: &KeyRead| match read.sign {
+            Sign::None => false,
+            Sign::Field(field) => !["", "0"].contains(&self.noted(field)),
+            Sign::Watched => is_new,
+        };
         for (kept, read) in kept.keys.iter_mut().zip(&READS) {
-            kept.has_sign = read.sign.is_some_and(|sign| self.has(sign));
+            kept.has_sign = has_sign(read);
         }
-        let signed = self.unsigned.iter().filter(|read| read.sign.is_some_and(|it| self.has(it)));
-        self.others = signed.copied().collect();
+        self.others = self.unsigned.iter().filter(|read| has_sign(read)).copied().collect();
         Ok(())
     }
 
@@ -223,10 +243,13 @@ impl KeyReads {
         Ok(())
     }
 
-    /// Returns the commands that read the other keys, if the queue has any.
-    pub(super) fn second(&self, kept: &Kept) -> impl Iterator<Item = Cmd> {
-        let hours =
-            self.reads_hours(kept).then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
+    /// Returns the commands that read the other keys, if the queue has any, and the last finished
+    /// hour, if it is not known to be the one that is kept.
+    pub(super) fn second(&mut self, kept: &Kept) -> impl Iterator<Item = Cmd> {
+        let is_tally_new = self.others.iter().any(|read| read.name == TALLY);
+        let (hour, known) = (self.open_hour(), kept.hour.as_ref().map(|(number, _)| &**number));
+        self.reads_hours = is_tally_new || (hour.is_some() && hour != known);
+        let hours = self.reads_hours.then(|| get(&["LRANGE", &self.keys.of(HOURS), "-1", "-1"]));
         self.reads_of(&self.others).chain(hours)
     }
 
@@ -236,9 +259,8 @@ impl KeyReads {
         kept: &mut Kept,
         answers: &mut impl Iterator<Item = Answer>,
     ) -> Result<KeysFound, BrokerError> {
-        let reads_hours = self.reads_hours(kept);
         let others = take(&self.others, answers);
-        let hours = reads_hours.then(|| next(answers)).transpose();
+        let hours = self.reads_hours.then(|| next(answers)).transpose();
         self.found.extend(others?);
         kept.trusted = kept.trusted.checked_sub(1).unwrap_or(TRUSTED);
         if let Some(hours) = hours? {
@@ -257,18 +279,10 @@ impl KeyReads {
         Ok(KeysFound { noted: self.noted, found: self.found })
     }
 
-    /// Returns whether the last finished hour is read: the one that is kept is not known to be it.
-    fn reads_hours(&self, kept: &Kept) -> bool {
-        let is_tally_new = self.others.iter().any(|read| read.name == TALLY);
-        let (hour, kept) = (self.open_hour(), kept.hour.as_ref().map(|(number, _)| &**number));
-        is_tally_new || (hour.is_some() && hour != kept)
-    }
-
-    /// Returns whether `meta` has this field, and a number above 0 in it.
-    fn has(&self, field: &str) -> bool {
+    /// Returns a field of `meta`; empty if it is absent.
+    fn noted(&self, field: &str) -> &str {
         let at = NOTED.iter().position(|noted| *noted == field);
-        let noted = at.and_then(|at| self.noted.get(at));
-        noted.is_some_and(|noted| !noted.is_empty() && noted != "0")
+        at.and_then(|at| self.noted.get(at)).map_or("", String::as_str)
     }
 
     /// Returns the number of the open row of the hour, as it is stored.

@@ -95,6 +95,17 @@ async fn a_read_that_knows_a_queue_forgets_the_last_hour_of_one_that_was_removed
     }
 }
 
+async fn a_queue_that_is_named_twice_is_read_twice(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let (queues, mut known) = ([bench.queue.clone(), bench.queue.clone()], KnownKeys::default());
+    for (number, at) in (1..).zip([0, HOUR, 2 * HOUR]) {
+        add(&bench, at, &worker, number).await;
+        let seen = bench.at(at).overview(&queues, &mut known).await.unwrap();
+        let rows: Vec<_> = seen.into_iter().map(|seen| rows(&seen.unwrap().stats)).collect();
+        assert_eq!(rows[0], rows[1], "at {at}");
+    }
+}
+
 async fn a_clock_that_is_set_back_loses_no_count(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     for (number, at) in (1..).zip([5 * MINUTE, MINUTE, 5 * MINUTE, 2 * DAY, 0, 2 * DAY]) {
@@ -188,6 +199,7 @@ on_both![
     a_finished_minute_is_in_its_hour_and_its_day_and_is_counted_once,
     a_read_that_knows_the_last_hour_reads_the_next_one,
     a_read_that_knows_a_queue_forgets_the_last_hour_of_one_that_was_removed,
+    a_queue_that_is_named_twice_is_read_twice,
     a_clock_that_is_set_back_loses_no_count,
     tasks_beyond_64_count_together,
     rows_that_cannot_be_read_are_left_out,
