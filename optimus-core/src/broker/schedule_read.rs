@@ -173,8 +173,18 @@ impl Broker {
         queue: &QueueName,
         name: &str,
     ) -> Result<Option<StoredSchedule>, BrokerError> {
-        let now_ms = self.now_ms().await?;
-        Ok(self.schedules_at(queue, now_ms, &[name.to_owned()]).await?.pop())
+        let keys = self.keys(queue);
+        let reads = vec![
+            get(&["TIME"]),
+            get(&["HGETALL", &keys.schedule(name)]),
+            get(&["ZSCORE", &keys.of("schedules"), name]),
+            get(&["ZSCORE", &keys.of("code_schedules"), name]),
+        ];
+        let mut answers = self.read(reads).await.into_iter();
+        let mut next = || answers.next().expect("an answer for each command");
+        let (now_ms, fields) = (self.time_ms(next()?)?, next()?);
+        let due = score(next()?)?.or(score(next()?)?);
+        stored(queue, name, fields, (due.as_deref(), now_ms))
     }
 
     /// Reads the schedules of this name in all queues of this namespace, and in this one, which may
@@ -217,40 +227,6 @@ impl Broker {
         Ok(found)
     }
 
-    async fn schedules_at(
-        &self,
-        queue: &QueueName,
-        now_ms: u64,
-        names: &[String],
-    ) -> Result<Vec<StoredSchedule>, BrokerError> {
-        let keys = self.keys(queue);
-        let reads = names.iter().flat_map(|name| {
-            [
-                get(&["HGETALL", &keys.schedule(name)]),
-                get(&["ZSCORE", &keys.of("schedules"), name]),
-                get(&["ZSCORE", &keys.of("code_schedules"), name]),
-            ]
-        });
-        let mut answers = self.read(reads.collect()).await.into_iter();
-        let mut found = Vec::new();
-        for name in names {
-            let mut next = || answers.next().expect("an answer for each call");
-            let (fields, own, of_code) = (next()?, next()?, next()?);
-            let fields = plain_list("HGETALL", fields)?;
-            let pairs = fields.chunks_exact(2);
-            let fields: BTreeMap<_, _> = pairs
-                .map(|pair| (String::from_utf8_lossy(&pair[0]).into_owned(), pair[1].clone()))
-                .collect();
-            if fields.is_empty() {
-                continue;
-            }
-            let due_ms = score(own)?.or(score(of_code)?).and_then(|text| text.parse().ok());
-            let (name, queue) = (name.clone(), queue.clone());
-            found.push(StoredSchedule { name, queue, fields, due_ms, now_ms });
-        }
-        Ok(found)
-    }
-
     /// Reads schedules of a queue, and the place of the last one if there may be more: those that
     /// were made at run time first.
     pub async fn schedule_page(
@@ -259,41 +235,52 @@ impl Broker {
         limit: usize,
         after: Option<&ScheduleCursor>,
     ) -> Result<(Vec<StoredSchedule>, Option<ScheduleCursor>), BrokerError> {
-        let mut rows: Vec<(bool, String, String)> = Vec::new();
-        for (index, is_of_code) in [("schedules", false), ("code_schedules", true)] {
-            let after = match after {
-                Some(cursor) if cursor.is_of_code == is_of_code => Some(cursor),
-                Some(cursor) if cursor.is_of_code => continue,
-                _ => None,
-            };
-            if rows.len() < limit {
-                let key = self.keys(queue).of(index);
-                let found = self.names_after(&key, limit - rows.len(), after).await?;
-                rows.extend(found.into_iter().map(|(due, name)| (is_of_code, due, name)));
-            }
+        let (mut rows, now_ms) = self.places_after(queue, limit, after).await?;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| rows.len() == limit).cloned();
+        let keys = self.keys(queue);
+        let reads = rows.iter().map(|row| get(&["HGETALL", &keys.schedule(&row.name)]));
+        let answers = self.read(reads.collect()).await;
+        let mut found = Vec::with_capacity(rows.len());
+        for (row, fields) in rows.iter().zip(answers) {
+            found.extend(stored(queue, &row.name, fields?, (Some(&row.due), now_ms))?);
         }
-        let last = rows.last().filter(|_| rows.len() == limit).cloned();
-        let next = last.map(|(is_of_code, due, name)| ScheduleCursor { is_of_code, due, name });
-        let names: Vec<String> = rows.into_iter().map(|(_, _, name)| name).collect();
-        let now_ms = self.now_ms().await?;
-        Ok((self.schedules_at(queue, now_ms, &names).await?, next))
+        Ok((found, next))
     }
 
-    /// Reads when schedules of an index are due, and their names.
-    async fn names_after(
+    /// Reads the names of schedules and when they are due, up to `limit` of each index, and Redis'
+    /// clock.
+    async fn places_after(
         &self,
-        key: &str,
+        queue: &QueueName,
         limit: usize,
         after: Option<&ScheduleCursor>,
-    ) -> Result<Vec<(String, String)>, BrokerError> {
-        let first = match after {
-            Some(after) => self.rank_after(key, after).await?,
-            None => 0,
-        };
-        let last = (first + limit as u64).saturating_sub(1).to_string();
-        let range = get(&["ZRANGE", key, &first.to_string(), &last, "WITHSCORES"]);
-        let found = texts("ZRANGE", self.read_one(range).await?)?;
-        Ok(found.chunks_exact(2).map(|row| (row[1].clone(), row[0].clone())).collect())
+    ) -> Result<(Vec<ScheduleCursor>, u64), BrokerError> {
+        let (mut reads, mut indexes) = (vec![get(&["TIME"])], Vec::new());
+        for (index, is_of_code) in [("schedules", false), ("code_schedules", true)] {
+            let key = self.keys(queue).of(index);
+            let first = match after {
+                Some(cursor) if cursor.is_of_code == is_of_code => {
+                    self.rank_after(&key, cursor).await?
+                }
+                Some(cursor) if cursor.is_of_code => continue,
+                _ => 0,
+            };
+            let last = (first + limit as u64).saturating_sub(1).to_string();
+            reads.push(get(&["ZRANGE", &key, &first.to_string(), &last, "WITHSCORES"]));
+            indexes.push(is_of_code);
+        }
+        let mut answers = self.read(reads).await.into_iter();
+        let now_ms = self.time_ms(answers.next().expect("an answer for each command")?)?;
+        let mut rows = Vec::new();
+        for (is_of_code, found) in indexes.into_iter().zip(answers) {
+            let found = texts("ZRANGE", found?)?;
+            rows.extend(found.chunks_exact(2).map(|row| {
+                let [name, due] = [0, 1].map(|at| row[at].clone());
+                ScheduleCursor { is_of_code, due, name }
+            }));
+        }
+        Ok((rows, now_ms))
     }
 
     /// Returns the rank after a schedule. If it has another due time now, this is the rank of
@@ -333,6 +320,25 @@ impl Broker {
 }
 
 /// Reads a score; `None` if there is none.
+/// Reads the fields of a schedule, which is due at this score at this time; `None` if there is no
+/// such schedule.
+fn stored(
+    queue: &QueueName,
+    name: &str,
+    fields: Value,
+    (due, now_ms): (Option<&str>, u64),
+) -> Result<Option<StoredSchedule>, BrokerError> {
+    let fields = plain_list("HGETALL", fields)?;
+    let pairs = fields.chunks_exact(2);
+    let fields: BTreeMap<_, _> = pairs
+        .map(|pair| (String::from_utf8_lossy(&pair[0]).into_owned(), pair[1].clone()))
+        .collect();
+    let due_ms = due.and_then(|due| due.parse().ok());
+    let (name, queue) = (name.to_owned(), queue.clone());
+    let schedule = StoredSchedule { name, queue, fields, due_ms, now_ms };
+    Ok(Some(schedule).filter(|schedule| !schedule.fields.is_empty()))
+}
+
 fn score(answer: Value) -> Result<Option<String>, BrokerError> {
     let text = plain_bytes("ZSCORE", answer)?;
     Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
