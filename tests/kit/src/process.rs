@@ -11,6 +11,9 @@ use tokio::time::{sleep, timeout};
 use crate::child::ChildGuard;
 use crate::output::Output;
 
+/// How long the last lines of a program that has ended may take.
+const LINES_WITHIN: Duration = Duration::from_secs(2);
+
 /// A running program. It is killed when this value is dropped or this process dies.
 #[derive(Debug)]
 pub struct Proc {
@@ -75,7 +78,7 @@ impl Proc {
         line
     }
 
-    /// Waits until the program ends by itself.
+    /// Waits until the program ends by itself, and all its lines are there.
     ///
     /// # Panics
     ///
@@ -95,6 +98,8 @@ impl Proc {
         let Ok(status) = timeout(within, ending).await else {
             panic!("no end within {within:?} of {}", self.transcript())
         };
+        // A child of the program may still hold its output.
+        timeout(LINES_WITHIN, self.output.ended()).await.ok();
         status
     }
 
