@@ -9,8 +9,8 @@ use crate::{
     view::{TaskRowView, at_ms},
 };
 
-/// How many pages of tasks one request looks at: so many that it takes Redis less than 1 ms. A
-/// browser asks again while it wants more.
+/// How many pages of tasks one request looks at: so many that it takes Redis less than 1 ms,
+/// unless many cancelled tasks are in the ready list. A browser asks again while it wants more.
 const PAGES_MAX: usize = 2;
 
 /// Which tasks are wanted.

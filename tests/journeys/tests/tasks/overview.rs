@@ -106,6 +106,13 @@ async fn a_read_of_many_queues_costs_a_command_for_each_key_in_use_and_finds_new
     delayed.cancel().await.unwrap();
     let counts = sampler.sample().await.unwrap().queues[7].seen.counts.clone();
     assert_eq!((counts.ready, counts.delayed, counts.cancelled), (1, 0, 1));
+    // A worker joins a queue that had none.
+    let (broker, worker) = (bench.client.broker(), WorkerId::from_stored("w"));
+    broker.register(&queues[9], &worker, HOUR, "{}").await.unwrap();
+    assert_eq!(broker.claim(&queues[9], &worker, 1, 1).await.unwrap().grants.len(), 1);
+    let counts = sampler.sample().await.unwrap().queues[9].seen.counts.clone();
+    assert_eq!((counts.ready, counts.working), (0, 1));
+    bench.client.submit(Send {}.call().queue(queues[9].clone())).await.unwrap();
     // `meta` does not show that there are tasks with a priority.
     for name in [&queues[8], &queues[59]] {
         bench.client.submit(Send {}.call().queue(name.clone()).priority(1)).await.unwrap();
