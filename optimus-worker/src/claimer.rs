@@ -3,7 +3,7 @@
 //!
 //! While one turn is under way, reports collect for the next one. So batches grow with the load,
 //! and an idle worker adds no delay. If half of the slots are enough for a good batch, a loaded
-//! worker has two turns under way at once, so that Redis works while handlers run.
+//! worker has two or more turns under way at once, so that Redis works while handlers run.
 
 use std::{future::ready, sync::Arc, task::Poll, time::Duration};
 
@@ -23,7 +23,6 @@ use crate::{
 
 /// The most script calls of reports in one turn.
 const REPORT_CALLS_MAX: usize = 24;
-const TURNS_MAX: usize = 2;
 const AGAIN: Duration = Duration::ZERO;
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
@@ -84,10 +83,15 @@ impl Claimer {
     }
 
     /// Returns whether another turn would be large enough while the others are under way.
-    fn is_second_worth_it(&self) -> bool {
+    fn is_another_worth_it(&self) -> bool {
         let enough = HALF_MIN.max(self.claims.turn_max() / 2);
         let reports = self.shared.reporter.ready();
-        self.turns.len() < TURNS_MAX && (reports >= enough || self.claims.could_fill(enough))
+        self.has_room() && (reports >= enough || self.claims.could_fill(enough))
+    }
+
+    /// Returns whether another turn may be under way.
+    fn has_room(&self) -> bool {
+        self.turns.len() < self.claims.turns_max()
     }
 
     /// Processes the answers of a turn. Returns `true` if all answers arrived.
@@ -111,7 +115,7 @@ impl Claimer {
     /// Returns the answers of the next turn. Returns `None` if an event that another turn could
     /// handle came first.
     async fn next(&mut self) -> Option<Turn> {
-        let room = self.turns.len() < TURNS_MAX;
+        let room = self.has_room();
         tokio::select! {
             biased;
             turn = self.turns.next() => turn,
@@ -128,7 +132,7 @@ impl Role for Claimer {
         }
         let mut worked = true;
         while !self.turns.is_empty() {
-            if worked && self.is_second_worth_it() {
+            if worked && self.is_another_worth_it() {
                 self.begin_turn().await;
             }
             if let Some(turn) = self.next().await {

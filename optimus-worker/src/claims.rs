@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use optimus_core::{
     Lease, QueueName,
-    broker::{BATCH_MAX, Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
+    broker::{Broker, BrokerError, Claimed, Grant, Refusal, Reply, ScriptCall},
     log_event,
 };
 use tokio::time::Instant;
@@ -22,6 +22,8 @@ use crate::{
 
 /// A worker with at least twice this many slots can fill one turn with half of them.
 pub(crate) const HALF_MIN: usize = 32;
+/// More turns than these made no worker faster.
+const TURNS_MAX: usize = 6;
 /// The wait before a rejected claim is sent again.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
@@ -90,6 +92,11 @@ impl Claims {
         let concurrency = self.shared.config.concurrency;
         let most = if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) };
         most.min(TURN_TASKS_MAX)
+    }
+
+    /// Returns the most turns under way at once: as many as fill the slots.
+    pub(crate) fn turns_max(&self) -> usize {
+        (self.shared.config.concurrency / self.turn_max()).clamp(2, TURNS_MAX)
     }
 
     /// Returns whether this many slots are idle and a queue is known to have work.
@@ -178,12 +185,8 @@ impl Claims {
             .filter(|at| requests.iter().all(|request| request.queue != *at))
             .map(|at| Open { at, running: self.shared.slots.running(at) })
             .collect();
-        for (at, mut share) in self.shares.divide(now.into_std(), idle, &open) {
-            while share > 0 {
-                let want = share.min(BATCH_MAX);
-                requests.push(self.ask(at, want, Mode::Share));
-                share -= want;
-            }
+        for (at, want) in self.shares.divide(now.into_std(), idle, &open) {
+            requests.push(self.ask(at, want, Mode::Share));
         }
         self.pass_on_due(&mut requests);
         requests

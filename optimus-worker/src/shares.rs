@@ -17,10 +17,11 @@ use optimus_core::broker::BATCH_MAX;
 
 use super::config::Order;
 
-/// The most tasks that one turn claims.
-pub(crate) const TURN_TASKS_MAX: usize = 1_024;
-/// The most queues from which one turn claims. Both limits together bound the script calls of a
-/// turn: 24 that are not full, and 8 that are.
+/// The most tasks that one turn claims. Redis sends 64 KB of an answer, then runs the calls that
+/// have arrived, and only then sends the rest. So the answers of two larger turns arrive together,
+/// and Redis and the worker wait for each other.
+pub(crate) const TURN_TASKS_MAX: usize = BATCH_MAX;
+/// The most queues from which one turn claims. Each has one script call.
 const TURN_QUEUES_MAX: usize = 24;
 /// A queue with work for all of its share gets its tasks in at least this many lumps a second.
 const LUMPS_PER_S: u64 = 20;
