@@ -14,10 +14,7 @@ use optimus_core::{
 };
 
 use crate::{
-    claim_request::ClaimRequest,
-    claims::{Claims, HALF_MIN},
-    reporter::take_in_reports,
-    role::Role,
+    claim_request::ClaimRequest, claims::Claims, reporter::take_in_reports, role::Role,
     shared::Shared,
 };
 
@@ -84,14 +81,14 @@ impl Claimer {
 
     /// Returns whether another turn would be large enough while the others are under way.
     fn is_another_worth_it(&self) -> bool {
-        let enough = HALF_MIN.max(self.claims.turn_max() / 2);
+        let enough = self.claims.limits.enough;
         let reports = self.shared.reporter.ready();
         self.has_room() && (reports >= enough || self.claims.could_fill(enough))
     }
 
     /// Returns whether another turn may be under way.
     fn has_room(&self) -> bool {
-        self.turns.len() < self.claims.turns_max()
+        self.turns.len() < self.claims.limits.turns
     }
 
     /// Processes the answers of a turn. Returns `true` if all answers arrived.

@@ -16,14 +16,11 @@ use crate::{
     prepare::{Claim, prepare},
     rejections::Rejections,
     shared::Shared,
-    shares::{Open, Shares, TURN_TASKS_MAX},
+    shares::{Open, Shares},
     slots::Slot,
+    turn_limits::TurnLimits,
 };
 
-/// A worker with at least twice this many slots can fill one turn with half of them.
-pub(crate) const HALF_MIN: usize = 32;
-/// More turns than these made no worker faster.
-const TURNS_MAX: usize = 6;
 /// The wait before a rejected claim is sent again.
 const AFTER_REJECTION: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_secs(3600);
@@ -34,6 +31,7 @@ pub(crate) struct Claims {
     queues: Vec<QueueClaims>,
     rejected: Rejections,
     shares: Shares,
+    pub(crate) limits: TurnLimits,
     /// The number of slots that claims under way may fill.
     reserved: usize,
     /// How many tasks were granted.
@@ -75,6 +73,7 @@ impl Claims {
             queues,
             rejected,
             shares: by_weight,
+            limits: TurnLimits::of(shared.config.concurrency),
             reserved: 0,
             begun: 0,
             overflowing: false,
@@ -85,18 +84,6 @@ impl Claims {
     /// Returns the number of slots that no claim under way may fill.
     fn idle(&self) -> usize {
         self.shared.slots.idle().saturating_sub(self.reserved)
-    }
-
-    /// Returns the most tasks that one turn claims.
-    pub(crate) fn turn_max(&self) -> usize {
-        let concurrency = self.shared.config.concurrency;
-        let most = if concurrency < 2 * HALF_MIN { concurrency } else { concurrency.div_ceil(2) };
-        most.min(TURN_TASKS_MAX)
-    }
-
-    /// Returns the most turns under way at once: as many as fill the slots.
-    pub(crate) fn turns_max(&self) -> usize {
-        (self.shared.config.concurrency / self.turn_max()).clamp(2, TURNS_MAX)
     }
 
     /// Returns whether this many slots are idle and a queue is known to have work.
@@ -172,7 +159,7 @@ impl Claims {
             return requests;
         }
         let again: usize = requests.iter().map(|request| request.want).sum();
-        let idle = self.idle().saturating_sub(again).min(self.turn_max());
+        let idle = self.idle().saturating_sub(again).min(self.limits.tasks);
         let now = Instant::now();
         self.poll(now);
         let open: Vec<Open> = (0..self.queues.len())

@@ -112,6 +112,7 @@ mod task_registry;
 mod task_tallies;
 #[cfg(test)]
 mod test_worker;
+mod turn_limits;
 mod user_code;
 mod user_round;
 mod user_threads;

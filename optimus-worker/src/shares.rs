@@ -15,12 +15,8 @@ use std::{
 
 use optimus_core::broker::BATCH_MAX;
 
-use super::config::Order;
+use super::{config::Order, turn_limits::TURN_TASKS_MAX};
 
-/// The most tasks that one turn claims. Redis sends 64 KB of an answer, then runs the calls that
-/// have arrived, and only then sends the rest. So the answers of two larger turns arrive together,
-/// and Redis and the worker wait for each other.
-pub(crate) const TURN_TASKS_MAX: usize = BATCH_MAX;
 /// The most queues from which one turn claims. Each has one script call.
 const TURN_QUEUES_MAX: usize = 24;
 /// A queue with work for all of its share gets its tasks in at least this many lumps a second.
