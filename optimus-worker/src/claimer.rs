@@ -81,7 +81,7 @@ impl Claimer {
 
     /// Returns whether another turn would be large enough while the others are under way.
     fn is_another_worth_it(&self) -> bool {
-        let enough = self.claims.limits.enough;
+        let enough = self.claims.limits.enough(self.turns.len());
         let reports = self.shared.reporter.ready();
         self.has_room() && (reports >= enough || self.claims.could_fill(enough))
     }
@@ -129,9 +129,7 @@ impl Role for Claimer {
         }
         let mut worked = true;
         while !self.turns.is_empty() {
-            if worked && self.is_another_worth_it() {
-                self.begin_turn().await;
-            }
+            while worked && self.is_another_worth_it() && self.begin_turn().await {}
             if let Some(turn) = self.next().await {
                 worked &= self.finish(turn);
                 // Ready tasks run first, so that the next turn sends the reports of tasks that end

@@ -12,9 +12,11 @@ use tokio::time::Instant;
 use crate::{
     claim_request::{ClaimRequest, Mode},
     executor,
-    poll_schedule::{Load, Polls, backup_wait},
+    poll_schedule::{Load, backup_wait},
     prepare::{Claim, prepare},
+    queue_claims::QueueClaims,
     rejections::Rejections,
+    served_queue::Served,
     shared::Shared,
     shares::{Open, Shares},
     slots::Slot,
@@ -37,30 +39,6 @@ pub(crate) struct Claims {
     /// How many tasks were granted.
     begun: u64,
     overflowing: bool,
-}
-
-/// The claims of one served queue.
-#[derive(Debug, Default)]
-struct QueueClaims {
-    seq: u64,
-    /// A claim that was not answered. It is sent again under its number.
-    unanswered: Option<ClaimRequest>,
-    /// The last claim that Redis has answered.
-    answered_seq: u64,
-    polls: Polls,
-    /// Whether the last claim left work in the queue.
-    has_more: bool,
-    /// Claims that are not answered yet.
-    under_way: usize,
-}
-
-impl QueueClaims {
-    /// Returns the last claim up to which all claims are answered, or will never be answered. If
-    /// such a claim granted a task that this worker does not know, the heartbeat gives the task
-    /// back.
-    fn received_seq(&self) -> u64 {
-        self.unanswered.as_ref().map_or(self.answered_seq, |request| request.seq - 1)
-    }
 }
 
 impl Claims {
@@ -88,8 +66,15 @@ impl Claims {
 
     /// Returns whether this many slots are idle and a queue is known to have work.
     pub(crate) fn could_fill(&self, slots: usize) -> bool {
-        let deep = self.queues.iter().any(|claims| claims.has_more && claims.unanswered.is_none());
-        deep && self.idle() >= slots
+        let shared = &self.shared;
+        let may_claim =
+            !shared.shutdown.is_quiet() && !shared.quarantine.any() && !self.overflowing;
+        let has_work = |(claims, queue): (&QueueClaims, &Served)| {
+            claims.knows_of_work() && queue.may_have_work() && queue.lease_is_certain()
+        };
+        may_claim
+            && self.idle() >= slots
+            && self.queues.iter().zip(shared.queues.iter()).any(has_work)
     }
 
     fn is_under_way(&self) -> bool {
@@ -159,7 +144,7 @@ impl Claims {
             return requests;
         }
         let again: usize = requests.iter().map(|request| request.want).sum();
-        let idle = self.idle().saturating_sub(again).min(self.limits.tasks);
+        let idle = self.idle().saturating_sub(again);
         let now = Instant::now();
         self.poll(now);
         let open: Vec<Open> = (0..self.queues.len())
@@ -172,7 +157,7 @@ impl Claims {
             .filter(|at| requests.iter().all(|request| request.queue != *at))
             .map(|at| Open { at, running: self.shared.slots.running(at) })
             .collect();
-        for (at, want) in self.shares.divide(now.into_std(), idle, &open) {
+        for (at, want) in self.shares.divide(now.into_std(), idle, self.limits.tasks, &open) {
             requests.push(self.ask(at, want, Mode::Share));
         }
         self.pass_on_due(&mut requests);
@@ -295,7 +280,10 @@ impl Claims {
             }
             Err(problem) if problem.is_transient() => {
                 queue.granted(request.sent_at, self.shared.config.lease);
-                claims.unanswered = Some(request);
+                // Only the last claim without an answer is sent again.
+                if let Some(lost) = claims.unanswered.replace(request) {
+                    self.shares.answered(lost.queue, lost.charged(), 0);
+                }
                 false
             }
             Err(problem) => {

@@ -31,6 +31,46 @@ async fn tasks_that_a_claim_grants_after_a_shutdown_began_are_given_back_and_do_
     assert_eq!(handle.status().await.unwrap(), TaskState::Ready);
 }
 
+#[tokio::test]
+async fn of_two_claims_without_an_answer_the_last_is_sent_again_and_both_free_their_share() {
+    let (_client, shared) = idle_worker("lost-claims").await;
+    let mut claims = Claims::new(shared.clone());
+    claims.limits = TurnLimits::of(1);
+    let mut sent = Vec::new();
+    for _ in 0..2 {
+        let request = claims.requests().remove(0);
+        let _call = claims.send(&request);
+        claims.queues[0].has_more = true;
+        sent.push(request);
+    }
+    assert_eq!(claims.shares.asked(0), 2);
+    for request in sent {
+        let lost = Err(BrokerError::Unknown("the connection broke".to_owned()));
+        assert!(!claims.take_in(request, lost));
+    }
+    let again = claims.requests().remove(0);
+    assert_eq!((again.seq, claims.shares.asked(0)), (2, 1));
+    let call = claims.send(&again);
+    let answer = shared.broker.run_all(vec![call]).await.remove(0);
+    assert!(claims.take_in(again, answer));
+    assert_eq!(claims.shares.asked(0), 0, "no share is held for a claim that is gone");
+}
+
+#[tokio::test]
+async fn a_queue_that_is_paused_starts_no_turns_for_work_that_it_had() {
+    let (client, shared) = idle_worker("paused-with-work").await;
+    let mut claims = Claims::new(shared.clone());
+    let request = claims.requests().remove(0);
+    let _call = claims.send(&request);
+    claims.queues[0].has_more = true;
+    assert!(claims.could_fill(0));
+    client.pause(&shared.queues[0].name).await.unwrap();
+    let call = shared.broker.claim_call(&shared.queues[0].name, &request.worker, request.seq, 1);
+    let answer = shared.broker.run_all(vec![call]).await.remove(0);
+    assert!(claims.take_in(request, answer));
+    assert!(!claims.could_fill(0));
+}
+
 /// Returns a report about a task of this queue.
 fn report(queue: &QueueName, worker: &WorkerId) -> Report {
     let (id, token) = (TaskId::new(queue.clone()), Token { seq: 1, fence: 1 });

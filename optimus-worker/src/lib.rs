@@ -65,6 +65,7 @@ mod prepare;
 mod process;
 mod process_stops;
 mod quarantine;
+mod queue_claims;
 mod reaper;
 mod reconcile;
 mod refused_rows;

@@ -15,7 +15,7 @@ use std::{
 
 use optimus_core::broker::BATCH_MAX;
 
-use super::{config::Order, turn_limits::TURN_TASKS_MAX};
+use super::config::Order;
 
 /// The most queues from which one turn claims. Each has one script call.
 const TURN_QUEUES_MAX: usize = 24;
@@ -116,21 +116,23 @@ impl Shares {
         Self { order, queues: weights.map(share).collect(), floor: 0 }
     }
 
-    /// Divides idle slots between the queues that may have work. Returns how many slots each of
-    /// these queues gets. The caller passes the result of each claim to [`Shares::answered`].
+    /// Divides up to `most` of the idle slots between the queues that may have work. Returns how
+    /// many slots each of these queues gets. The caller passes the result of each claim to
+    /// [`Shares::answered`].
     pub(crate) fn divide(
         &mut self,
         now: Instant,
         idle: usize,
+        most: usize,
         open: &[Open],
     ) -> Vec<(usize, usize)> {
-        let idle = idle.min(TURN_TASKS_MAX);
+        let given = idle.min(most);
         if self.order == Order::Strict {
-            let first = open.iter().map(|open| open.at).min().filter(|_| idle > 0);
+            let first = open.iter().map(|open| open.at).min().filter(|_| given > 0);
             if let Some(at) = first {
-                self.queues[at].asked += idle;
+                self.queues[at].asked += given;
             }
-            return first.map(|at| (at, idle)).into_iter().collect();
+            return first.map(|at| (at, given)).into_iter().collect();
         }
         for Open { at, running } in open {
             let share = &mut self.queues[*at];
@@ -142,7 +144,7 @@ impl Shares {
         }
         let mut places = self.places(idle, open);
         self.raise_floor(&places);
-        self.serve(idle, &mut places);
+        self.serve(given, &mut places);
         let given = places.into_iter().filter(|place| place.given > 0);
         given.map(|place| (place.open.at, place.given)).collect()
     }
@@ -224,6 +226,12 @@ impl Shares {
         share.granted += granted as u64;
         let unused = share.price(asked.saturating_sub(granted));
         share.served = share.served.saturating_sub(unused);
+    }
+
+    /// Returns the number of tasks for which the queue's claims without an answer ask.
+    #[cfg(test)]
+    pub(crate) fn asked(&self, at: usize) -> usize {
+        self.queues[at].asked
     }
 
     /// Notes that the queue had no work left.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 
 const SECOND_US: u64 = 1_000_000;
+/// The most tasks of a turn.
+const MOST: usize = BATCH_MAX;
 
 /// A worker in simulated time. All tasks of a queue take the same time, and a turn follows each
 /// moment in which some tasks end.
@@ -47,7 +49,9 @@ impl World {
             let idle = self.slots - self.running.iter().sum::<usize>();
             let open = (0..self.running.len()).filter(|at| self.waiting[*at] > 0);
             let open = open.map(|at| Open { at, running: self.running[at] }).collect::<Vec<_>>();
-            for (at, want) in self.shares.divide(base + Duration::from_micros(now), idle, &open) {
+            for (at, want) in
+                self.shares.divide(base + Duration::from_micros(now), idle, MOST, &open)
+            {
                 let granted = want.min(self.waiting[at]);
                 self.calls += want.div_ceil(BATCH_MAX);
                 self.shares.answered(at, want, granted);
@@ -173,21 +177,28 @@ fn many_queues_of_short_tasks_are_served_many_at_a_time_and_in_turn() {
 }
 
 #[test]
+fn a_queue_of_long_tasks_has_half_of_many_slots_beside_one_of_short_tasks() {
+    let mut world = World::new(4_096, &[(1, SECOND_US), (1, 1_000)]);
+    world.run(Instant::now(), 0, 3 * SECOND_US);
+    assert!(world.running[0].abs_diff(2_048) < 100, "{:?}", world.running);
+}
+
+#[test]
 fn a_turn_is_bounded() {
     let mut shares = Shares::new(Order::Weighted, vec![1; 200].into_iter());
     let open: Vec<Open> = (0..200).map(|at| Open { at, running: 0 }).collect();
-    let given = shares.divide(Instant::now(), 100_000, &open);
+    let given = shares.divide(Instant::now(), 100_000, MOST, &open);
     assert!(given.len() <= TURN_QUEUES_MAX);
-    assert!(given.iter().map(|(_, want)| want).sum::<usize>() <= TURN_TASKS_MAX);
+    assert!(given.iter().map(|(_, want)| want).sum::<usize>() <= MOST);
 }
 
 #[test]
 fn strict_order_gives_all_to_the_first_with_work() {
     let mut shares = Shares::new(Order::Strict, [1, 1].into_iter());
     let open = [0, 1].map(|at| Open { at, running: 0 });
-    assert_eq!(shares.divide(Instant::now(), 10, &open), [(0, 10)]);
-    assert_eq!(shares.divide(Instant::now(), 10, &open[1..]), [(1, 10)]);
-    assert!(shares.divide(Instant::now(), 0, &open).is_empty());
+    assert_eq!(shares.divide(Instant::now(), 10, MOST, &open), [(0, 10)]);
+    assert_eq!(shares.divide(Instant::now(), 10, MOST, &open[1..]), [(1, 10)]);
+    assert!(shares.divide(Instant::now(), 0, MOST, &open).is_empty());
 }
 
 #[test]
@@ -198,12 +209,12 @@ fn a_turn_for_reports_alone_changes_no_share() {
     for ms in 0..1_010 {
         let now = base + Duration::from_millis(ms);
         let open = |running: [usize; 2]| [0, 1].map(|at| Open { at, running: running[at] });
-        let given = shares.divide(now, 1, &open([0, 0]));
+        let given = shares.divide(now, 1, MOST, &open([0, 0]));
         let [(at, 1)] = given[..] else { panic!("{given:?}") };
         shares.answered(at, 1, 1);
         started[at] += 1;
         let running = [0, 1].map(|queue| usize::from(queue == at));
-        assert!(shares.divide(now, 0, &open(running)).is_empty());
+        assert!(shares.divide(now, 0, MOST, &open(running)).is_empty());
     }
     assert!((9..=12).contains(&started[0]), "{started:?}");
 }
@@ -219,7 +230,7 @@ fn starts_of(slots: usize, weights: &[u32], turn_us: u64) -> Vec<usize> {
         let open: Vec<Open> =
             (0..weights.len()).map(|at| Open { at, running: running[at] }).collect();
         let idle = slots - running.iter().sum::<usize>();
-        let asked = shares.divide(base + Duration::from_micros(now), idle, &open);
+        let asked = shares.divide(base + Duration::from_micros(now), idle, MOST, &open);
         let next_end = ends.iter().map(|(end, _)| *end).min().unwrap_or(0);
         now = if asked.is_empty() { next_end.max(now + 1) } else { now + turn_us };
         for (at, want) in asked {

@@ -3,13 +3,17 @@
 
 use optimus_core::broker::BATCH_MAX;
 
-/// The most tasks that one turn claims. Redis sends 64 KB of an answer, then runs the calls that
-/// have arrived, and only then sends the rest. So the answers of two larger turns arrive together,
-/// and Redis and the worker wait for each other.
-pub(crate) const TURN_TASKS_MAX: usize = BATCH_MAX;
-/// More turns than these made no worker faster.
-const TURNS_MAX: usize = 6;
-/// A worker with at least twice this many slots fills them with several turns.
+/// The most tasks that one turn claims. Redis sends about 64 KB of an answer, then runs the calls
+/// that have arrived, and only then sends the rest. So with larger turns, the answers of two turns
+/// arrive together, and Redis and the worker wait for each other.
+const TURN_TASKS_MAX: usize = BATCH_MAX;
+/// This many turns are enough if Redis is near.
+const TURNS_NEAR: usize = 6;
+/// The most turns under way at once. If Redis is far, the rate is the number of tasks under way for
+/// each round trip.
+const TURNS_MAX: usize = 32;
+/// Smaller batches cost Redis more than the overlap saves. A worker with at least twice this many
+/// slots fills them with several turns.
 const BATCH_MIN: usize = 32;
 
 /// The limits of a worker, which depend on its number of slots.
@@ -20,18 +24,21 @@ pub(crate) struct TurnLimits {
     /// The most turns under way at once: as many as fill the slots, and at least two, because a
     /// turn may also have only reports.
     pub(crate) turns: usize,
-    /// The number of reports or idle slots for which another turn starts while others are under
-    /// way. Smaller batches cost Redis more than the overlap saves.
-    pub(crate) enough: usize,
 }
 
 impl TurnLimits {
     pub(crate) fn of(concurrency: usize) -> Self {
         let half = concurrency.div_ceil(2);
-        let most = if half < BATCH_MIN { concurrency } else { half };
-        let tasks = most.min(TURN_TASKS_MAX);
-        let turns = concurrency.checked_div(tasks).unwrap_or_default().clamp(2, TURNS_MAX);
-        Self { tasks, turns, enough: BATCH_MIN.max(tasks / 2) }
+        let most = if concurrency < 2 * BATCH_MIN { concurrency } else { half };
+        let tasks = most.clamp(1, TURN_TASKS_MAX);
+        Self { tasks, turns: concurrency.div_ceil(tasks).clamp(2, TURNS_MAX) }
+    }
+
+    /// Returns the number of reports or idle slots for which another turn starts while this many
+    /// turns are under way.
+    pub(crate) fn enough(self, under_way: usize) -> usize {
+        let part = if under_way < TURNS_NEAR { self.tasks / 2 } else { self.tasks };
+        part.max(BATCH_MIN)
     }
 }
 
@@ -42,24 +49,23 @@ mod tests {
     #[test]
     fn a_worker_with_few_slots_fills_them_with_one_turn_and_one_with_many_with_several() {
         let limits = |concurrency| {
-            let TurnLimits { tasks, turns, enough } = TurnLimits::of(concurrency);
-            (tasks, turns, enough)
+            let limits = TurnLimits::of(concurrency);
+            (limits.tasks, limits.turns)
         };
-        assert_eq!(limits(1), (1, 2, 32));
-        assert_eq!(limits(62), (62, 2, 32));
-        assert_eq!(limits(64), (32, 2, 32));
-        assert_eq!(limits(100), (50, 2, 32));
-        assert_eq!(limits(256), (128, 2, 64));
-        assert_eq!(limits(512), (128, 4, 64));
-        assert_eq!(limits(4_096), (128, 6, 64));
+        assert_eq!(limits(1), (1, 2));
+        assert_eq!(limits(63), (63, 2));
+        assert_eq!(limits(64), (32, 2));
+        assert_eq!(limits(100), (50, 2));
+        assert_eq!(limits(256), (128, 2));
+        assert_eq!(limits(300), (128, 3));
+        assert_eq!(limits(1_000), (128, 8));
+        assert_eq!(limits(10_000), (128, 32));
     }
 
     #[test]
-    fn the_turns_of_a_worker_with_many_slots_claim_no_more_than_it_has() {
-        for concurrency in 64..10_000 {
-            let TurnLimits { tasks, turns, .. } = TurnLimits::of(concurrency);
-            assert!(tasks <= TURN_TASKS_MAX, "{concurrency}");
-            assert!(tasks * turns <= concurrency + 1, "{concurrency}");
-        }
+    fn later_turns_start_only_with_a_full_batch() {
+        let limits = TurnLimits::of(1_000);
+        assert_eq!([1, 5, 6, 7].map(|under_way| limits.enough(under_way)), [64, 64, 128, 128]);
+        assert_eq!(TurnLimits::of(64).enough(1), 32);
     }
 }
