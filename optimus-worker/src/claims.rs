@@ -67,14 +67,13 @@ impl Claims {
     /// Returns whether this many slots are idle and a queue is known to have work.
     pub(crate) fn could_fill(&self, slots: usize) -> bool {
         let shared = &self.shared;
-        let may_claim =
-            !shared.shutdown.is_quiet() && !shared.quarantine.any() && !self.overflowing;
+        if self.idle() < slots || self.overflowing || shared.shutdown.is_quiet() {
+            return false;
+        }
         let has_work = |(claims, queue): (&QueueClaims, &Served)| {
             claims.knows_of_work() && queue.may_have_work() && queue.lease_is_certain()
         };
-        may_claim
-            && self.idle() >= slots
-            && self.queues.iter().zip(shared.queues.iter()).any(has_work)
+        self.queues.iter().zip(shared.queues.iter()).any(has_work) && !shared.quarantine.any()
     }
 
     fn is_under_way(&self) -> bool {

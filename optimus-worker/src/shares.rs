@@ -126,13 +126,13 @@ impl Shares {
         most: usize,
         open: &[Open],
     ) -> Vec<(usize, usize)> {
-        let given = idle.min(most);
+        let most = idle.min(most);
         if self.order == Order::Strict {
-            let first = open.iter().map(|open| open.at).min().filter(|_| given > 0);
+            let first = open.iter().map(|open| open.at).min().filter(|_| most > 0);
             if let Some(at) = first {
-                self.queues[at].asked += given;
+                self.queues[at].asked += most;
             }
-            return first.map(|at| (at, given)).into_iter().collect();
+            return first.map(|at| (at, most)).into_iter().collect();
         }
         for Open { at, running } in open {
             let share = &mut self.queues[*at];
@@ -144,7 +144,7 @@ impl Shares {
         }
         let mut places = self.places(idle, open);
         self.raise_floor(&places);
-        self.serve(given, &mut places);
+        self.serve(most, &mut places);
         let given = places.into_iter().filter(|place| place.given > 0);
         given.map(|place| (place.open.at, place.given)).collect()
     }
