@@ -25,6 +25,7 @@ const IDLE_MAX: u64 = 100_000;
 pub(crate) fn check(data: &[u8]) {
     let mut draw = Draw(data);
     let (idle, running) = (draw.number() % IDLE_MAX, draw.number() % IDLE_MAX);
+    let most = draw.number() % IDLE_MAX;
     let text = String::from_utf8_lossy(draw.0);
     let (order, queues) = match parse_queues(&text) {
         Ok(read) => read,
@@ -42,12 +43,13 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(again.1, queues);
 
     let slots = |number| usize::try_from(number).expect("the number is small");
-    let (idle, running) = (slots(idle), slots(running));
+    let (idle, running, most) = (slots(idle), slots(running), slots(most));
     let mut shares = Shares::new(order, queues.iter().map(|(_, weight)| *weight));
     let open: Vec<Open> = (0..queues.len()).map(|at| Open { at, running }).collect();
-    let given = shares.divide(Instant::now(), idle, &open);
+    let given = shares.divide(Instant::now(), idle, most, &open);
     let all = given.iter().map(|(_, want)| want).sum::<usize>();
-    assert!(all <= idle && (idle == 0 || all > 0), "{given:?}");
+    let largest = idle.min(most);
+    assert!(all <= largest && (largest == 0 || all > 0), "{given:?}");
     assert!(given.iter().all(|(at, want)| *at < queues.len() && *want > 0), "{given:?}");
 }
 
