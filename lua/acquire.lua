@@ -13,6 +13,14 @@ local now, name, cost, permit = now_ms(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARG
 local lease_ms = tonumber(ARGV[5])
 local loan = name .. '\n' .. permit
 
+local function remove_value(list, value)
+  for i = #list, 1, -1 do
+    if list[i] == value then
+      table.remove(list, i)
+    end
+  end
+end
+
 -- Checks.
 if tonumber(redis.call('ZSCORE', loans, loan) or 0) > now then
   return { 'OK', '0' }
@@ -25,15 +33,19 @@ local by, opens = refusal_of(gates, pass)
 if not by then
   take_pass(gates, pass, permit)
   gates.permits = {}
+  -- A loan of this name that is over begins again.
+  remove_value(gates.ended, loan)
+  remove_value(gates.named[name].ended or {}, permit)
 end
 read_gates(gates)
 
 -- Writes.
 redis.call('ZREM', loans, '')
-write_gates(gates)
 if by then
+  write_gates(gates)
   return { 'OK', opens == math.huge and '-1' or whole(opens - now) }
 end
 redis.call('ZADD', loans, whole(now + lease_ms), loan)
+write_gates(gates)
 write_limited(meta, opening.limited)
 return { 'OK', '0' }

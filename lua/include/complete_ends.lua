@@ -30,12 +30,13 @@ local function write_success_ends(ends, reply, now)
   if #ends.stale > 0 then
     redis.call('HDEL', ends.queue.waiters, unpack(ends.stale))
   end
-  if ends.back then
-    give_back(ends.back, now)
-  end
   if ends.flow then
     ends.write_flow(ends.flow, now)
     reply = with_out(reply, ends.flow)
+  end
+  -- Last, because `due_next` is included twice, and no time that the flow writes is before now.
+  if ends.back then
+    give_back(ends.back, now)
   end
   return reply
 end

@@ -203,7 +203,7 @@ local function write_gates(gates)
       local size = size_for_table(before, gate.taken)
       zadd_as_table(gates.base .. 'busy:' .. gate.name, size, gate.taken)
     end
-    if gate.ended then
+    if gate.ended and #gate.ended > 0 then
       redis.call('ZREM', gates.base .. 'busy:' .. gate.name, unpack(gate.ended))
     end
   end

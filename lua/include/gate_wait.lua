@@ -97,6 +97,11 @@ local function settle(gates)
   for _, gate in ipairs(gates.used) do
     if gate.is_looked or gate.into then
       gate.at = gate.opens or gates.now
+      if not gate.is_looked and gate.tickets > #gate.into / 2 then
+        -- Other classes wait there, and it may open earlier for them.
+        local known = redis.call('ZSCORE', gates.base .. 'gates', gate.name)
+        gate.at = math.min(gate.at, tonumber(known or math.huge))
+      end
       if gate.tickets == 0 or gate.at == math.huge then
         gate.at = nil
       else

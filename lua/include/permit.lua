@@ -39,17 +39,22 @@ end
 
 -- A gate that was full opens, if a class waits at it. `now` is used if a task waits.
 local function give_back(back, now)
-  local base, opened = back.base, {}
+  local base, opened, due = back.base, {}, nil
   redis.call('HDEL', back.key, unpack(back.ids))
   for _, gate in ipairs(back.gates) do
     redis.call('ZREM', base .. 'busy:' .. gate.name, unpack(gate.ids))
-    if gate.is_awaited and gate.name ~= '' and gate.opens > now then
-      opened[#opened + 1], opened[#opened + 2] = whole(now), gate.name
+    if gate.is_awaited and gate.name ~= '' then
+      due = math.min(due or now, gate.opens)
+      if gate.opens > now then
+        opened[#opened + 1], opened[#opened + 2] = whole(now), gate.name
+      end
     end
   end
   if #opened > 0 then
     redis.call('ZADD', base .. 'gates', unpack(opened))
-    due_at_latest(base .. 'meta', base .. 'wake', back.due, now)
+  end
+  if due then
+    due_at_latest(base .. 'meta', base .. 'wake', back.due, due)
   end
   if back.is_awaited then
     wake_worker(base .. 'wake')

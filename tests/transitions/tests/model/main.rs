@@ -67,7 +67,7 @@ async fn redis_and_model_never_differ_beyond_the_bounds() {
 
 #[tokio::test]
 async fn limits_groups_and_runs_of_the_embedded_store_keep_their_promises() {
-    flows::run(Bench::embedded(), 10).await;
+    flows::run(Bench::embedded(), 4).await;
 }
 
 #[tokio::test]
@@ -78,6 +78,14 @@ async fn limits_groups_and_runs_of_redis_keep_their_promises() {
 #[tokio::test]
 async fn a_queue_is_looked_at_for_the_first_of_what_comes_back_in_one_call() {
     assert_eq!(flows::found::a_run_and_a_permit_come_back(Bench::embedded()).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_queue_is_looked_at_for_the_first_of_what_comes_free_in_one_call() {
+    assert_eq!(
+        flows::found::a_permit_and_a_delayed_task_come_free(Bench::embedded()).await,
+        Ok(())
+    );
 }
 
 #[tokio::test]

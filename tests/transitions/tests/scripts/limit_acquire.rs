@@ -69,6 +69,17 @@ async fn a_repeated_acquire_takes_nothing_more(bench: Bench) {
     bench.assert_sound().await;
 }
 
+async fn a_permit_that_is_acquired_again_after_its_lease_counts(bench: Bench) {
+    bench.set(Limit::new().max_working(1)).await;
+    assert_eq!(bench.acquire(0, "p").await, Acquired::Granted);
+    assert_eq!(bench.acquire(1_001, "p").await, Acquired::Granted);
+    assert_eq!(bench.acquire(1_002, "q").await, Acquired::Wait(ms(999)));
+    bench.assert_sound().await;
+    bench.give_back(1_003, "p").await;
+    assert_eq!(bench.acquire(1_004, "q").await, Acquired::Granted);
+    bench.assert_sound().await;
+}
+
 async fn a_permit_from_before_a_number_of_permits_frees_none_of_them(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     bench.set(Limit::new().rate(Rate::per_second(1_000))).await;
@@ -103,6 +114,7 @@ async fn the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside(ben
 }
 
 on_both![
+    a_permit_that_is_acquired_again_after_its_lease_counts,
     a_permit_from_before_a_number_of_permits_frees_none_of_them,
     a_permit_that_is_given_back_after_its_lease_is_free,
     the_end_of_a_task_lets_another_start_while_a_permit_is_held_outside,

@@ -76,7 +76,22 @@ async fn a_queue_with_a_limit_that_was_set_is_not_retired(bench: Bench) {
     assert_eq!(bench.names().await, [""; 0]);
 }
 
+/// A gate may be named by tasks that bring different limits.
+async fn a_task_that_waits_for_a_time_is_not_kept_by_one_that_waits_for_an_end(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let timed = ids_of(&bench.add_limited(0, 2, &[one_in_10_s("x")]).await);
+    let first = bench.take(0, &worker, 1).await;
+    assert_eq!(bench.claim(0, &worker, 2, 128).await.ids(), []);
+    bench.complete(1, &[done(&first)]).await;
+    let others = ids_of(&bench.add_limited(2, 2, &[at_most("m", 5), at_most("x", 1)]).await);
+    assert_eq!(bench.claim(3, &worker, 3, 128).await.ids(), others[..1]);
+    bench.assert_sound().await;
+    assert_eq!(bench.claim(10_001, &worker, 4, 128).await.ids(), timed[1..]);
+    bench.assert_sound().await;
+}
+
 on_both![
+    a_task_that_waits_for_a_time_is_not_kept_by_one_that_waits_for_an_end,
     waiting_tasks_are_found_listed_cancelled_and_deleted,
     the_last_task_that_waits_leaves_no_key,
     a_queue_with_a_limit_that_was_set_is_not_retired,

@@ -1,14 +1,15 @@
 //! `max_working`: a permit is taken with the task, and given back with it.
 
 use optimus_core::{
-    Lease, TaskState,
+    Due, Lease, TaskState,
     broker::{FailureOutcome, Give},
 };
 
 use crate::{
     acts::{Grants, LEASE, done, failed, given, ids_of, ms},
-    bench::Bench,
-    jobs::jobs,
+    after::after,
+    bench::{Bench, START},
+    jobs::{job, jobs},
     limits::{at_most, named},
 };
 
@@ -164,7 +165,38 @@ async fn a_task_of_a_lane_keeps_its_place_while_it_waits_for_a_gate(bench: Bench
     bench.assert_no_limits_left().await;
 }
 
+/// The freed task is due much later, and the end also frees a permit.
+async fn an_end_that_frees_a_delayed_task_lets_the_next_of_its_limit_start(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let limited = bench.add_limited(0, 2, &[at_most("m", 1)]).await;
+    let ids = ids_of(&limited);
+    let later = job().due(Due::In(ms(500_000)));
+    let waits = bench.add_after(0, later, after(&ids[0])).await;
+    let first = bench.take(0, &worker, 1).await;
+    assert_eq!(bench.claim(1, &worker, 2, 128).await.ids(), []);
+    bench.complete(2, &[done(&first)]).await;
+    assert_eq!(bench.state(&waits).await, TaskState::Delayed);
+    bench.assert_sound().await;
+    assert_eq!(bench.claim(3, &worker, 3, 128).await.ids(), ids[1..]);
+}
+
+/// Earlier releases have left such times.
+async fn an_end_repairs_a_time_that_is_too_late_for_its_gate(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let ids = ids_of(&bench.add_limited(0, 3, &[at_most("m", 2)]).await);
+    let held = bench.claim(0, &worker, 1, 128).await.leases(&worker);
+    bench.complete(1, &[done(&held[0])]).await;
+    let due = (START + 500_000).to_string();
+    let () = bench.raw(redis::cmd("HSET").arg(bench.key("meta")).arg("due").arg(due)).await;
+    assert_eq!(bench.claim(2, &worker, 2, 128).await.ids(), []);
+    bench.complete(3, &[done(&held[1])]).await;
+    bench.assert_sound().await;
+    assert_eq!(bench.claim(4, &worker, 3, 128).await.ids(), ids[2..]);
+}
+
 on_both![
+    an_end_that_frees_a_delayed_task_lets_the_next_of_its_limit_start,
+    an_end_repairs_a_time_that_is_too_late_for_its_gate,
     as_many_tasks_are_working_as_a_limit_allows,
     each_transition_out_of_working_gives_the_permit_back,
     the_permits_of_a_lost_worker_are_given_back,

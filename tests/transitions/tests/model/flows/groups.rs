@@ -32,6 +32,8 @@ pub(crate) struct Group {
 /// The end of a member, which a relay carries to the group.
 #[derive(Debug, Clone)]
 pub(crate) struct Effect {
+    /// The queue of the member.
+    from: usize,
     group: usize,
     index: u32,
     state: TaskState,
@@ -113,14 +115,18 @@ impl World {
         if state == TaskState::Success && self.groups[group].queue == task.queue {
             self.groups[group].count(index, state);
         } else {
-            self.effects.push(Effect { group, index, state });
+            let from = task.queue;
+            self.effects.push(Effect { from, group, index, state });
         }
     }
 
     /// Relays have carried everything: groups have counted, and the tasks that wait know of their
     /// ends.
     pub(crate) fn relayed(&mut self) {
-        for Effect { group, index, state } in std::mem::take(&mut self.effects) {
+        // The relay carries the effects of one queue after those of the other.
+        let mut effects = std::mem::take(&mut self.effects);
+        effects.sort_by_key(|effect| effect.from);
+        for Effect { group, index, state, .. } in effects {
             self.groups[group].count(index, state);
         }
         let mut cancelled = Vec::new();

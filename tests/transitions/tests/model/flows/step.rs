@@ -35,6 +35,7 @@ pub(crate) enum Step {
         members: usize,
         places: u8,
         policy: usize,
+        limits: usize,
         callback: Callback,
     },
     /// Adds members to a group that is not sealed yet, and seals it.
@@ -121,6 +122,7 @@ pub(crate) enum Step {
 pub(crate) struct Callback {
     pub(crate) queue: usize,
     pub(crate) policy: usize,
+    pub(crate) delay_ms: u64,
 }
 
 /// How attempts fail.
@@ -174,19 +176,25 @@ fn submit(random: &mut Rng, queue: usize) -> Step {
     let count = random.usize(1..5);
     match random.u8(..22) {
         0..9 => {
-            let delay_ms = if random.u8(..5) == 0 { random.u64(1..WAIT_MAX_MS) } else { 0 };
+            let delay_ms = delay(random);
             Step::Submit { queue, limits: random.usize(..6), count, delay_ms }
         }
         9..14 => Step::Gathered { queue, key: random.usize(..3), count },
         14..19 => {
-            let callback = Callback { queue: random.usize(..2), policy: random.usize(..3) };
+            let (after, policy) = (random.usize(..2), random.usize(..3));
+            let callback = Callback { queue: after, policy, delay_ms: delay(random) };
             let (members, places) = (random.usize(..4), random.u8(..));
-            Step::Group { queue, members, places, policy: random.usize(..3), callback }
+            let (policy, limits) = (random.usize(..3), random.usize(..6));
+            Step::Group { queue, members, places, policy, limits, callback }
         }
         19 => Step::Seal { group: random.usize(..99), members: count - 1, places: random.u8(..) },
         20 => Step::Again { group: random.usize(..99) },
         _ => Step::Disband { group: random.usize(..99) },
     }
+}
+
+fn delay(random: &mut Rng) -> u64 {
+    if random.u8(..5) == 0 { random.u64(1..WAIT_MAX_MS) } else { 0 }
 }
 
 fn operate(random: &mut Rng) -> Step {

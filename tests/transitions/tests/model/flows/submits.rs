@@ -1,7 +1,7 @@
 //! What clients submit: tasks with limits, calls that run together, and groups.
 
 use optimus_core::{
-    After, Gather, Member, Prerequisite,
+    After, Due, Gather, Member, Prerequisite,
     PrerequisiteFailure::{self, Cancel, Run, Wait},
     QueueName, Submission, TaskId, TaskLimit, TaskRecord, TaskState,
     broker::{Enroll, Enrolled},
@@ -56,7 +56,7 @@ impl FlowRun<'_> {
                 for _ in 0..count {
                     let mut task = Task::new(queue, self.now + delay_ms);
                     task.limits = limits_of(limits);
-                    let delay = optimus_core::Due::In(Self::wait(delay_ms));
+                    let delay = Due::In(Self::wait(delay_ms));
                     let call = job().queue(&self.benches[queue].queue).due(delay);
                     let id = self.new_id(queue);
                     let sent = ready_at(self.now, call).with_id(id);
@@ -89,7 +89,7 @@ impl FlowRun<'_> {
     pub(crate) async fn act_on_groups(&mut self, step: &Step) -> Result<(), Departure> {
         let count = self.world.groups.len().max(1);
         match *step {
-            Step::Group { queue, members, places, policy, callback } => {
+            Step::Group { queue, members, places, policy, limits, callback } => {
                 let id = self.new_id(queue);
                 self.world.groups.push(Group::new(id, queue, policy_of(policy)));
                 let group = self.world.groups.len() - 1;
@@ -98,7 +98,7 @@ impl FlowRun<'_> {
                 }
                 // Some groups are sealed later.
                 let name = if members > 2 { "first" } else { "first and last" };
-                self.add_members(group, (name, members), places).await?;
+                self.add_members(group, (name, members), places, limits).await?;
                 if places & 1 == 1 {
                     self.add_callback(group, callback).await?;
                 }
@@ -109,7 +109,7 @@ impl FlowRun<'_> {
                 if self.world.groups[group].is_sealed {
                     return Ok(());
                 }
-                self.add_members(group, ("last", members), places).await
+                self.add_members(group, ("last", members), places, 0).await
             }
             Step::Again { group } if !self.world.groups.is_empty() => {
                 self.add_again(group % count).await
@@ -160,6 +160,7 @@ impl FlowRun<'_> {
         group: usize,
         (name, count): (&str, usize),
         places: u8,
+        limits: usize,
     ) -> Result<(), Departure> {
         let count = u32::try_from(count).expect("a few");
         let queues = [0, 1].map(|queue| self.benches[queue].queue.clone());
@@ -192,8 +193,10 @@ impl FlowRun<'_> {
             let own = Member::id(&id, &queues[queue], index);
             let task = ready_at(self.now, job().queue(&queues[queue])).with_id(own.clone());
             let member = Member { group: id.clone(), index, on_failure };
-            self.send(queue, &[task.member_of(member)]).await?;
+            let sent = task.member_of(member).limited_by(limits_of(limits));
+            self.send(queue, &[sent]).await?;
             let mut task = Task::new(queue, self.now);
+            task.limits = limits_of(limits);
             task.member = Some((group, index));
             self.world.add(own, task);
         }
@@ -221,14 +224,15 @@ impl FlowRun<'_> {
 
     /// Submits a task that takes the results of a group.
     async fn add_callback(&mut self, group: usize, callback: Callback) -> Result<(), Departure> {
-        let Callback { queue, policy } = callback;
+        let Callback { queue, policy, delay_ms } = callback;
         let mut after = After::new([Prerequisite::Task(self.world.groups[group].id.clone())]);
         after.on_failure = policy_of(policy);
         let id = self.new_id(queue);
-        let call = job_of("[]").queue(&self.benches[queue].queue);
+        let delay = Due::In(Self::wait(delay_ms));
+        let call = job_of("[]").queue(&self.benches[queue].queue).due(delay);
         let sent = ready_at(self.now, call).with_id(id.clone()).waiting_for(after.taking("]"));
         self.send(queue, &[sent]).await?;
-        let mut task = Task::new(queue, self.now);
+        let mut task = Task::new(queue, self.now + delay_ms);
         let policy = policy_of(policy);
         task.waits_for = Some(reference::Wait { group, policy, is_told: false });
         self.world.add(id, task);
