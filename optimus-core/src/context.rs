@@ -9,7 +9,7 @@ use std::{
     slice,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -32,6 +32,7 @@ use crate::{
     log_desk::LogSeat,
     panic_place::PanicPlace,
     said::Said,
+    stop_signal::StopSignal,
     tick::Tick,
 };
 
@@ -46,8 +47,7 @@ struct Inner {
     attempt: AttemptFacts,
     /// The calls of the run, if they are gathered, and the retries that each of them has left.
     calls: OnceLock<(Box<[TaskId]>, u32)>,
-    cancelled: AtomicBool,
-    stop: Notify,
+    stop: StopSignal,
     data: Arc<Data>,
     /// Values of this attempt alone.
     values: Values,
@@ -81,14 +81,12 @@ impl Context {
             Some((threads, client, seat)) => (Some(threads), Some(client), Some(seat)),
             None => (None, None, None),
         };
-        let (cancelled, stop) = (AtomicBool::new(false), Notify::new());
         let (blocking, unblocked) = (AtomicUsize::new(0), Notify::new());
         Self {
             inner: Arc::new(Inner {
                 attempt,
                 calls: OnceLock::new(),
-                cancelled,
-                stop,
+                stop: StopSignal::default(),
                 data,
                 values: Values::default(),
                 said: Said::new(seat),
@@ -247,24 +245,31 @@ impl Context {
     /// An `async` handler is dropped at its timeout. So only futures that it has spawned, and its
     /// code on other threads, can observe the timeout here.
     pub async fn cancelled(&self) {
-        let mut stop = pin!(self.inner.stop.notified());
-        // Enabled before the check, so that a call between the two is not missed.
-        stop.as_mut().enable();
-        if !self.is_cancelled() {
-            stop.await;
-        }
+        self.inner.stop.asked().await;
     }
 
     /// Returns whether the attempt should stop; for handlers that do not await.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.load(Ordering::Acquire)
+        self.inner.stop.is_asked()
     }
 
-    /// Asks the handler to stop; for workers.
+    /// Asks the handler to stop, on a thread that it may block; for workers.
     #[doc(hidden)]
     pub fn cancel(&self) {
-        if !self.inner.cancelled.swap(true, Ordering::AcqRel) {
-            self.inner.stop.notify_waiters();
+        self.inner.stop.stop();
+    }
+
+    /// Asks the handler to stop; for workers, on any thread. The futures that wait for this are
+    /// woken on the worker's runtime.
+    #[doc(hidden)]
+    pub fn cancel_elsewhere(&self) {
+        let inner = self.inner.clone();
+        if !inner.stop.ask() {
+            return;
+        }
+        match self.inner.client.as_ref().and_then(|own| own.runtime()) {
+            Some(runtime) => drop(runtime.spawn(async move { inner.stop.wake() })),
+            None => inner.stop.wake(),
         }
     }
 

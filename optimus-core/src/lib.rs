@@ -133,6 +133,7 @@ mod state;
 mod stats;
 mod stats_sum;
 mod step;
+mod stop_signal;
 mod store_schedule;
 mod stored_call;
 mod submission;
@@ -291,6 +292,7 @@ pub use self::{
     source::{RunningArchive, RunningCheck, RunningNote, RunningScan, SourceParts},
     source_row::{RowFacts, SOURCE_HEADER, Standing, source_that_counts},
     step::{AfterGroup, Before, Follows, IntoGroup, NextStep, first, follow},
+    stop_signal::StopSignal,
     store_schedule::{Moment, StoredAs, store_schedule, store_schedule_at},
     timing::{Fire, Plan, Timing},
     unknown_argument::{

@@ -9,12 +9,12 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Data, Error,
     broker::{Broker, BrokerError, Holder, Positions, Refusal},
     shard_position::{has_ended, reached, smallest},
+    stop_signal::StopSignal,
 };
 
 /// The most bytes of a position, as JSON.
@@ -42,7 +42,7 @@ pub struct ShardFacts {
     pub generation: u64,
     pub fence: u64,
     pub data: Arc<Data>,
-    pub stopping: CancellationToken,
+    pub stopping: Arc<StopSignal>,
     pub progress: Arc<Progress>,
     /// Who holds it; without one, nothing is stored.
     pub holder: Option<(Broker, Holder)>,
@@ -113,7 +113,7 @@ impl Shard {
             generation: 1,
             fence: 1,
             data: Arc::new(Data::new()),
-            stopping: CancellationToken::new(),
+            stopping: Arc::default(),
             progress: Arc::default(),
             holder: None,
         })
@@ -159,12 +159,12 @@ impl Shard {
     /// Resolves when the round should end soon: the worker shuts down, the shard goes to another
     /// worker or is paused, or the lease may end. A round that goes on is dropped.
     pub async fn stopping(&self) {
-        self.facts.stopping.cancelled().await;
+        self.facts.stopping.asked().await;
     }
 
     /// Returns whether the round should end soon; see [`stopping`](Self::stopping).
     pub fn is_stopping(&self) -> bool {
-        self.facts.stopping.is_cancelled()
+        self.facts.stopping.is_asked()
     }
 
     /// Returns how far this shard has come, as [`checkpoint`](Self::checkpoint) stored it; `None`

@@ -163,7 +163,7 @@ impl Attempt {
             *stop = Some((why, Instant::now()));
         }
         drop(stop);
-        self.ctx.cancel();
+        self.ctx.cancel_elsewhere();
     }
 
     /// Returns when the attempt times out.
@@ -361,32 +361,5 @@ impl Attempts {
 }
 
 #[cfg(test)]
-mod tests {
-    use optimus_core::{Data, QueueName, Token, WorkerId};
-
-    use super::*;
-    use crate::test_worker::first_facts;
-
-    const FENCE: u64 = 7;
-
-    fn attempt(queue: &str, uuid: &str) -> Arc<Attempt> {
-        let id: TaskId = format!("{queue}/{uuid}").parse().unwrap();
-        let (worker, token) = (WorkerId::from_stored("w"), Token { seq: 1, fence: FENCE });
-        let first = optimus_core::AttemptFacts::first(id.clone(), Deadline::now());
-        let ctx = Context::new(first, Data::new().into());
-        Arc::new(Attempt::new(Lease { id, worker, token }, 0, first_facts(), ctx))
-    }
-
-    #[test]
-    fn one_uuid_in_two_queues_under_one_fence_is_two_attempts() {
-        let uuid = QueueName::new("q").map(TaskId::new).unwrap().uuid().to_string();
-        let (one, other) = (attempt("one", &uuid), attempt("other", &uuid));
-        let attempts = Attempts::new(Arc::default());
-        attempts.insert([&one, &other].into_iter());
-        assert_eq!(attempts.len(), 2);
-        attempts.remove(std::iter::once(&one.lease), |_, _| {});
-        assert!(!attempts.holds(&one.lease.id, FENCE) && attempts.of(&one.lease).is_none());
-        assert!(attempts.holds(&other.lease.id, FENCE));
-        assert!(Arc::ptr_eq(&attempts.of(&other.lease).unwrap(), &other));
-    }
-}
+#[path = "attempts_tests.rs"]
+mod tests;

@@ -139,7 +139,10 @@ impl Claims {
             request.sent_at = Instant::now();
         }
         if self.shared.quarantine.any() {
-            requests.extend(self.ask_to_end_alone());
+            // The claim that is sent again may be this one.
+            if requests.is_empty() {
+                requests.extend(self.ask_to_end_alone());
+            }
             return requests;
         }
         let again: usize = requests.iter().map(|request| request.want).sum();

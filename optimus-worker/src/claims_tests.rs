@@ -57,6 +57,26 @@ async fn of_two_claims_without_an_answer_the_last_is_sent_again_and_both_free_th
 }
 
 #[tokio::test]
+async fn a_lost_claim_that_ends_a_run_alone_is_sent_again_without_a_second_one() {
+    let (_client, shared) = idle_worker("lost-end-alone").await;
+    let mut claims = Claims::new(shared.clone());
+    let id = TaskId::new(shared.queues[0].name.clone());
+    let lease =
+        |id| Lease { id, worker: WorkerId::generate("test", 1), token: Token { seq: 1, fence: 1 } };
+    let begun = Instant::now();
+    assert!(shared.quarantine.hold(lease(id.clone()), begun, 0.5).is_none());
+    assert_eq!(shared.quarantine.release(begun).0.len(), 1);
+    shared.quarantine.started(begun, Duration::ZERO);
+    let request = claims.requests().remove(0);
+    assert_eq!(request.mode, Mode::EndAlone);
+    let _call = claims.send(&request);
+    let lost = Err(BrokerError::Unknown("the connection broke".to_owned()));
+    assert!(!claims.take_in(request, lost));
+    let again = claims.requests();
+    assert_eq!(again.iter().map(|request| request.seq).collect::<Vec<_>>(), [1]);
+}
+
+#[tokio::test]
 async fn a_queue_that_is_paused_starts_no_turns_for_work_that_it_had() {
     let (client, shared) = idle_worker("paused-with-work").await;
     let mut claims = Claims::new(shared.clone());

@@ -12,7 +12,7 @@ use optimus_core::{
 };
 use tokio::time::Instant;
 
-use crate::{served_queue::Served, shared::Shared};
+use crate::{logged_once::LoggedOnce, served_queue::Served, shared::Shared};
 
 /// How long a schedule that the worker can't read, or that is in another queue, is left alone.
 pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(15);
@@ -32,8 +32,7 @@ pub(crate) struct CodeSchedules {
     unread: BTreeMap<(usize, String), Instant>,
     /// When the worker has first stored its schedules, in ms of Redis' clock.
     started_ms: Option<u64>,
-    /// What was logged, so that it is logged once.
-    logged: BTreeSet<String>,
+    logged: LoggedOnce<String>,
 }
 
 /// Whether the worker stores its schedules for the first time.
@@ -51,7 +50,7 @@ impl CodeSchedules {
                 names[place].push(schedule.name.clone());
             }
         }
-        let (refused, logged) = (BTreeSet::new(), BTreeSet::new());
+        let (refused, logged) = (BTreeSet::new(), LoggedOnce::default());
         let (elsewhere, unread) = (BTreeMap::new(), BTreeMap::new());
         Self { names, refused, elsewhere, unread, started_ms: None, logged }
     }
@@ -128,7 +127,7 @@ impl CodeSchedules {
             }
             StoredAs::KeptElsewhere(queue) => {
                 self.elsewhere.insert(name.clone(), Instant::now() + ASK_AGAIN_AFTER);
-                if self.logged.insert(format!("{name} is in {queue}")) {
+                if self.logged.is_new(format!("{name} is in {queue}").as_str()) {
                     let text = "a later program has this schedule in another queue, where it stays \
                                 while a worker submits its tasks there";
                     log_event!(log, WARN, %queue, schedule = name, release, "{text}");
@@ -168,7 +167,7 @@ impl CodeSchedules {
             self.unread.insert((place, schedule.name.clone()), until);
         }
         let name = schedule.name.clone();
-        if self.logged.insert(format!("{}/{name}: {why}", queue.name)) {
+        if self.logged.is_new(format!("{}/{name}: {why}", queue.name).as_str()) {
             let (queue, error) = (queue.name.clone(), why.clone());
             let text = "this worker can't read a schedule, and leaves it to others: upgrade it";
             log_event!(shared.log, ERROR, %queue, schedule = name, error, "{text}");
@@ -182,7 +181,7 @@ impl CodeSchedules {
         let text = "could not serve the schedules of a queue";
         if problem.is_transient() {
             log_event!(shared.log, DEBUG, queue = %name, error = %problem, "{text}");
-        } else if self.logged.insert(format!("{name}: {problem}")) {
+        } else if self.logged.is_new(format!("{name}: {problem}").as_str()) {
             log_event!(shared.log, ERROR, queue = %name, error = %problem, "{text}");
         }
     }

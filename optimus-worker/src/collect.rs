@@ -141,9 +141,9 @@ fn end_alone(shared: &Shared, leader: &Attempt, call: &Arc<Attempt>, problem: Ru
     leader.remove_follower(call);
     let mut ended = HandlerEnd::Returned(Err(problem));
     let decision = decide_outcome::decide(call, &mut ended, fastrand::f64());
-    if let Some(decision) = decision.filter(|_| call.settle()) {
-        call.set_ended(Outcome::of(Some(&decision), shared.config.success_level));
-        shared.reporter.push(decision.report);
+    if call.settle() {
+        call.set_ended(Outcome::of(decision.as_ref(), shared.config.success_level));
+        executor::send(shared, call, decision);
     }
 }
 
@@ -223,4 +223,29 @@ fn log_uncollected(shared: &Shared, leader: &Attempt, problem: &BrokerError) {
     let (id, problem) = (leader.lease.id.clone(), problem.clone());
     let text = "Redis refuses to name the calls of a run; the run has those that are here";
     log_event!(shared.log, ERROR, %id, error = %problem, "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        run_part::Part,
+        test_worker::{attempt_of, idle_worker},
+    };
+
+    #[tokio::test]
+    async fn a_lost_call_that_can_not_run_leaves_the_table() {
+        let (_client, shared) = idle_worker("lost-follower").await;
+        let (mut leader, mut call) = (attempt_of(&shared), attempt_of(&shared));
+        leader.part = Part::leads(2);
+        let leader = Arc::new(leader);
+        call.part = Part::after(&leader);
+        let call = Arc::new(call);
+        assert_eq!(add(&shared, &leader, vec![(call.clone(), Payload::InBlobs)]).len(), 1);
+        assert!(shared.attempts.of(&call.lease).is_some());
+        call.stop(Stop::Lost);
+        end_alone(&shared, &leader, &call, RunError::Failed("no arguments".into()));
+        assert!(shared.attempts.of(&call.lease).is_none() && leader.followers().is_empty());
+        assert_eq!(shared.reporter.len(), 0, "its lease is over, so nothing is reported");
+    }
 }

@@ -201,7 +201,8 @@ fn report_one(shared: &Arc<Shared>, attempt: &Arc<Attempt>, decision: Option<Dec
     send(shared, attempt, decision);
 }
 
-fn send(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) {
+/// Pushes the report of an attempt; without one, the attempt needs none.
+pub(crate) fn send(shared: &Shared, attempt: &Attempt, decision: Option<Decision>) {
     if let Some(decision) = decision {
         if let Some(because) = decision.because {
             // A task that waits again shows operators why, and how often it has.

@@ -49,6 +49,7 @@ mod layer_ended;
 mod lease_state;
 mod ledger_retention;
 mod log_writer;
+mod logged_once;
 mod maintenance;
 mod marked_dead;
 #[cfg(feature = "metrics")]

@@ -140,8 +140,10 @@ impl Thread {
         }
         answered_reports::log_unanswered(&shared);
         summary.log();
-        supervise("log writer", shutdown, log_writer.leave()).await;
-        supervise("tally writer", shutdown, tally_writer.leave()).await;
+        tokio::join!(
+            supervise("log writer", shutdown, log_writer.leave()),
+            supervise("tally writer", shutdown, tally_writer.leave()),
+        );
         supervise("leave", shutdown, worker_leave::leave(&shared)).await;
         shutdown.left();
         drop(alive);

@@ -3,22 +3,23 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use optimus_core::{
-    Granted, Progress, RosterName, Round, Shard, ShardFacts, ShardFailure, Sharded, Walk, WorkerId,
+    Granted, Progress, RosterName, Round, Shard, ShardFacts, ShardFailure, Sharded, StopSignal,
+    Walk, WorkerId,
     broker::{BrokerError, Holder},
     platform,
 };
 use tokio::{
+    runtime::Handle,
     sync::watch,
     time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     post_function::PostFunction,
@@ -61,9 +62,11 @@ pub(crate) struct PostRun {
 /// What the work and its control share.
 pub(crate) struct State {
     phase: watch::Sender<Phase>,
-    /// The token of the present round. It is cancelled here, because the handler may run without a
-    /// break.
-    round: Mutex<CancellationToken>,
+    /// Asks the present round to stop. It is asked on the maintenance thread, because the handler
+    /// may run without a break.
+    round: Mutex<Arc<StopSignal>>,
+    /// Where those who wait for that are woken.
+    runtime: Handle,
     is_over: AtomicBool,
     /// The last rounds, if they have failed.
     failure: Mutex<Option<ShardFailure>>,
@@ -86,6 +89,7 @@ impl PostRun {
             phase: watch::Sender::new(Phase::Run),
             round: Mutex::default(),
             is_over: AtomicBool::new(false),
+            runtime: work.shared.runtime.clone(),
             failure: Mutex::default(),
         });
         let granted = work.granted;
@@ -132,8 +136,9 @@ impl State {
             is_stopping = next != Phase::Run;
             std::mem::replace(phase, next) != next
         });
-        if is_stopping {
-            self.token().cancel();
+        let round = self.round().clone();
+        if is_stopping && round.ask() {
+            drop(self.runtime.spawn(async move { round.wake() }));
         }
     }
 
@@ -141,25 +146,25 @@ impl State {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
-    /// Only tokens are under this lock, and no user code.
-    fn token(&self) -> std::sync::MutexGuard<'_, CancellationToken> {
+    /// Only signals are under this lock, and no user code.
+    fn round(&self) -> MutexGuard<'_, Arc<StopSignal>> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the token of a new round; `None` if no round may begin now.
-    fn begin_round(&self) -> Option<CancellationToken> {
-        let mut token = self.token();
-        *token = CancellationToken::new();
-        // A phase that is set from now on finds the new token.
-        (*self.phase.borrow() == Phase::Run).then(|| token.clone())
+    /// Returns the signal of a new round; `None` if no round may begin now.
+    fn begin_round(&self) -> Option<Arc<StopSignal>> {
+        let mut round = self.round();
+        *round = Arc::default();
+        // A phase that is set from now on finds the new signal.
+        (*self.phase.borrow() == Phase::Run).then(|| round.clone())
     }
 
-    /// Returns the token of the next round once one may begin; `None` if the post must be given
+    /// Returns the signal of the next round once one may begin; `None` if the post must be given
     /// back before.
-    pub(crate) async fn next_round(&self) -> Option<CancellationToken> {
+    pub(crate) async fn next_round(&self) -> Option<Arc<StopSignal>> {
         loop {
-            if let Some(token) = self.begin_round() {
-                return Some(token);
+            if let Some(round) = self.begin_round() {
+                return Some(round);
             }
             let mut phases = self.phase.subscribe();
             let now = phases.wait_for(|now| *now != Phase::Pause).await;
@@ -297,7 +302,7 @@ impl Work {
     }
 
     /// Returns what the function sees of the post.
-    pub(crate) fn shard(&self, stopping: CancellationToken, progress: &Arc<Progress>) -> Shard {
+    pub(crate) fn shard(&self, stopping: Arc<StopSignal>, progress: &Arc<Progress>) -> Shard {
         let (post, fence) = self.granted;
         Shard::of(ShardFacts {
             name: self.function.name().to_owned(),
@@ -316,13 +321,13 @@ impl Work {
     async fn round(
         &self,
         state: &State,
-        stopping: CancellationToken,
+        stopping: Arc<StopSignal>,
         progress: &Arc<Progress>,
         sharded: &Sharded,
     ) -> RoundEnd<Round> {
         let shard = self.shard(stopping.clone(), progress);
         let ended = user_round::run(&self.shared, state, None, || sharded.run(shard)).await;
-        stopping.cancel();
+        stopping.stop();
         ended
     }
 }
@@ -355,24 +360,25 @@ mod tests {
         assert_eq!(waits, [S, 2 * S, 60 * S, 60 * S]);
     }
 
-    #[test]
-    fn a_phase_only_advances_except_that_a_pause_ends() {
+    #[tokio::test]
+    async fn a_phase_only_advances_except_that_a_pause_ends() {
         let state = Arc::new(State {
             phase: watch::Sender::new(Phase::Run),
             round: Mutex::default(),
             is_over: AtomicBool::new(false),
+            runtime: Handle::current(),
             failure: Mutex::default(),
         });
         let granted = (optimus_core::Post { generation: 1, index: 0 }, 1);
         let run = PostRun { granted, drain_until: None, state };
         let round = run.state.begin_round().unwrap();
         run.advance(Phase::Pause);
-        assert!(round.is_cancelled() && run.state.begin_round().is_none());
+        assert!(round.is_asked() && run.state.begin_round().is_none());
         run.proceed();
         let round = run.state.begin_round().unwrap();
         run.advance(Phase::Drain);
         run.proceed();
-        assert!(round.is_cancelled() && run.state.begin_round().is_none());
+        assert!(round.is_asked() && run.state.begin_round().is_none());
         run.advance(Phase::Pause);
         assert_eq!(*run.state.phase.borrow(), Phase::Drain);
     }

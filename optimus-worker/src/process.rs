@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const EXIT_BLOCKED: i32 = 75;
 /// How long `run` and the code after it may take to end the process. After this time, the
 /// maintenance thread exits it.
-const RETURN_GRACE: Duration = Duration::from_secs(2);
+const RETURN_GRACE: Duration = Duration::from_millis(1_500);
 
 /// The workers that `run` in this process and have not left.
 static SERVING: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);

@@ -11,13 +11,14 @@
 //! the task.
 
 use std::{
-    collections::HashSet,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use optimus_core::{Lease, QueueName, TaskId};
 use tokio::time::Instant;
+
+use crate::logged_once::LoggedOnce;
 
 /// How long a worker that holds a quarantined task claims nothing. Each failed drain doubles this
 /// time.
@@ -36,9 +37,6 @@ const BACK_MAX: Duration = Duration::from_secs(5);
 /// The wait after which a refused claim is sent to its queue again.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-/// How many logged tasks a worker remembers. At this number, it forgets all of them.
-const LOGGED_MAX: usize = 10_000;
-
 /// The quarantined tasks that a worker holds, and the state of the one that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(Mutex<State>);
@@ -53,7 +51,7 @@ struct State {
     rest_until: Option<Instant>,
     /// Tasks that were logged as held. A task may be held several times, because others run alone
     /// before it.
-    logged: HashSet<TaskId>,
+    logged: LoggedOnce<TaskId>,
 }
 
 /// A task that was claimed alone and has not ended.
@@ -84,8 +82,9 @@ impl State {
     /// Ends the time without claims.
     fn rest(&mut self, now: Instant) {
         self.alone = None;
-        let took = self.since.take().map_or(Duration::ZERO, |since| now - since);
-        self.rest_until = Some(now + took * REST);
+        if let Some(since) = self.since.take() {
+            self.rest_until = Some(now + (now - since) * REST);
+        }
     }
 
     fn back_in(&self, now: Instant, chance: f64) -> Duration {
@@ -118,11 +117,7 @@ impl Quarantine {
 
     /// Returns whether this held task is not logged yet. After this call, it counts as logged.
     pub(crate) fn is_new(&self, id: &TaskId) -> bool {
-        let logged = &mut self.state().logged;
-        if logged.len() >= LOGGED_MAX {
-            logged.clear();
-        }
-        logged.insert(id.clone())
+        self.state().logged.is_new(id)
     }
 
     /// Ends the rest, because the worker has nothing else to do.

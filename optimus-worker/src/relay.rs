@@ -63,8 +63,11 @@ impl Unreachable {
         source: &QueueName,
         failed: Vec<(QueueName, BrokerError)>,
     ) -> Vec<(QueueName, BrokerError)> {
-        let now = failed.iter().map(|(target, _)| target.clone()).collect();
-        let before = self.0.insert(source.clone(), now).unwrap_or_default();
+        let before = self.0.remove(source).unwrap_or_default();
+        if !failed.is_empty() {
+            let now = failed.iter().map(|(target, _)| target.clone()).collect();
+            self.0.insert(source.clone(), now);
+        }
         failed.into_iter().filter(|(target, _)| !before.contains(target)).collect()
     }
 }
@@ -204,6 +207,8 @@ mod tests {
         assert_eq!(note("a", &["b", "c"]), 1, "it was reached meanwhile");
         assert_eq!(note("a", &[]), 0);
         assert_eq!(note("a", &["b"]), 1);
+        assert_eq!(note("a", &[]) + note("d", &[]), 0);
+        assert!(unreachable.0.is_empty(), "queues that are reached are forgotten");
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,10 +8,9 @@ use std::{
 
 use optimus_core::{
     Archive, FoundEnd, FoundPage, FoundRow, PageFacts, Progress, QueueName, RowTask, SliceScans,
-    SourceOptions, log_event, platform,
+    SourceOptions, StopSignal, log_event, platform,
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     decide_outcome,
@@ -42,9 +41,9 @@ const QUEUES_MAX: usize = 16;
 pub(crate) async fn run(work: &Work, state: &State, desk: &Arc<SourceDesk>) {
     let Some(mut scan) = Scan::begin(work, state, desk).await else { return };
     let slice = work.granted.0.index;
-    while let Some(token) = state.next_round().await {
-        let turn = scan.turn(state, &token).await;
-        token.cancel();
+    while let Some(stopping) = state.next_round().await {
+        let turn = scan.turn(state, &stopping).await;
+        stopping.stop();
         match turn {
             Turn::Abandoned => return desk.forget(slice),
             Turn::Again => platform::yield_now().await,
@@ -143,7 +142,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads one page, if one is due.
-    async fn turn(&mut self, state: &State, stopping: &CancellationToken) -> Turn {
+    async fn turn(&mut self, state: &State, stopping: &Arc<StopSignal>) -> Turn {
         let slice = self.work.granted.0.index;
         let told = self.untold();
         let wants =
@@ -171,13 +170,13 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads a few short pages, until one of them has a new task.
-    async fn probe(&mut self, state: &State, stopping: &CancellationToken) -> Turn {
+    async fn probe(&mut self, state: &State, stopping: &Arc<StopSignal>) -> Turn {
         let before = self.figures.submitted;
         let rows = PROBE_ROWS.min(self.options.page);
         for _ in 0..PROBE_PAGES {
             let Some(at) = self.plan.next(self.now()) else { break };
             match self.page(state, stopping, at, rows).await {
-                Turn::Again if self.figures.submitted == before && !stopping.is_cancelled() => {}
+                Turn::Again if self.figures.submitted == before && !stopping.is_asked() => {}
                 Turn::Abandoned => return Turn::Abandoned,
                 _ => break,
             }
@@ -223,7 +222,7 @@ impl<'a> Scan<'a> {
     async fn page(
         &mut self,
         state: &State,
-        stopping: &CancellationToken,
+        stopping: &Arc<StopSignal>,
         at: usize,
         limit: u32,
     ) -> Turn {
@@ -347,7 +346,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    async fn archive(&mut self, state: &State, stopping: &CancellationToken, at: usize) -> Turn {
+    async fn archive(&mut self, state: &State, stopping: &Arc<StopSignal>, at: usize) -> Turn {
         let item = self.plan.item(at).clone();
         let source = self.desk.source();
         let (Some(after), Some(archive)) = (self.options.archive_after, source.parts().archive)

@@ -99,6 +99,14 @@ impl OwnClient {
         Arc::new(Self(Source::Worker { broker, runtime, made: OnceLock::new(), layers }))
     }
 
+    /// Returns the runtime of the worker, if this is its client.
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        match &self.0 {
+            Source::Worker { runtime, .. } => Some(runtime),
+            Source::Given(_) | Source::Deferring(_) => None,
+        }
+    }
+
     /// In a scope, this is the client of the scope. In a handler, it is the installed client if
     /// that has the worker's store, because it may have other settings; otherwise it is a client of
     /// the worker. Submits of both pass the layers of the worker, so they do not depend on the rest

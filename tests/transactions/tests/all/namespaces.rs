@@ -9,7 +9,6 @@ use optimus_core::{
 };
 use optimus_sql::{Error, ShardGuard as _};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     databases::TestDb,
@@ -35,7 +34,7 @@ async fn shard<DB: TestDb>(setup: &Setup<DB>, namespace: &str, generation: u64) 
         generation,
         fence: granted.1,
         data: Arc::new(Data::new()),
-        stopping: CancellationToken::new(),
+        stopping: Arc::default(),
         progress: Arc::new(Progress::from(Positions::default())),
         holder: Some((client.broker().clone(), Holder { roster, worker, granted })),
     })

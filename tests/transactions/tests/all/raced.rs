@@ -16,7 +16,6 @@ use optimus_core::{
 use optimus_sql::{Error, ShardGuard as _};
 use optimus_testkit::eventually;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     databases::TestDb,
@@ -86,7 +85,7 @@ impl Grants {
             generation,
             fence,
             data: Arc::new(Data::new()),
-            stopping: CancellationToken::new(),
+            stopping: Arc::default(),
             progress: Arc::new(Progress::from(Positions::default())),
             holder: Some((self.client.broker().clone(), Holder { roster, worker, granted })),
         })

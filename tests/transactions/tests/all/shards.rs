@@ -7,7 +7,6 @@ use optimus_sql::{Error, ShardGuard as _};
 use optimus_testkit::eventually;
 use sqlx::Postgres;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     databases::TestDb,
@@ -51,7 +50,7 @@ impl Holder {
             generation,
             fence,
             data: Arc::new(Data::new()),
-            stopping: CancellationToken::new(),
+            stopping: Arc::default(),
             progress: Arc::new(Progress::from(before)),
             holder: None,
         })

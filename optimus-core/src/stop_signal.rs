@@ -1,0 +1,101 @@
+//! Asks user code to stop: [`StopSignal`]. This module is for the other Optimus crates.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::Notify;
+
+/// Whether user code is asked to stop, and the futures that wait for that.
+///
+/// A waker is user code, too: it may panic, and it may block its thread. So a caller on a thread of
+/// Optimus [asks](Self::ask), which the user's code sees at once, and [wakes](Self::wake) those who
+/// wait on the handlers' runtime.
+#[derive(Debug, Default)]
+pub struct StopSignal {
+    asked: AtomicBool,
+    waits: Notify,
+}
+
+impl StopSignal {
+    /// Returns whether the user's code is asked to stop.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Resolves once the user's code is asked to stop.
+    pub async fn asked(&self) {
+        let mut woken = pin!(self.waits.notified());
+        // Enabled before the check, so that a call between the two is not missed.
+        woken.as_mut().enable();
+        if !self.is_asked() {
+            woken.await;
+        }
+    }
+
+    /// Asks without a wakeup. Returns `true` only for the first caller, who must also call
+    /// [`wake`](Self::wake).
+    pub fn ask(&self) -> bool {
+        !self.asked.swap(true, Ordering::AcqRel)
+    }
+
+    /// Wakes the futures that wait. A panic of a waker ends here.
+    pub fn wake(&self) {
+        let wake = AssertUnwindSafe(|| self.waits.notify_waiters());
+        // The drop of the payload may panic again.
+        catch_unwind(wake).unwrap_or_else(mem::forget);
+    }
+
+    /// Asks and wakes.
+    pub fn stop(&self) {
+        if self.ask() {
+            self.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::Arc,
+        task::{Context, Wake, Waker},
+    };
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    struct Bomb;
+
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            panic!("woken");
+        }
+    }
+
+    #[test]
+    fn a_stop_wakes_every_waiter_and_later_ones_do_not_wait() {
+        let signal = StopSignal::default();
+        let (mut early, mut other) = (pin!(signal.asked()), pin!(signal.asked()));
+        assert!(early.as_mut().now_or_never().is_none());
+        assert!(other.as_mut().now_or_never().is_none());
+        assert!(!signal.is_asked());
+        assert!(signal.ask() && !signal.ask());
+        signal.wake();
+        assert!(early.now_or_never().is_some() && other.now_or_never().is_some());
+        assert!(signal.asked().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_waker_that_panics_stops_nobody_else() {
+        let signal = StopSignal::default();
+        let mut asked = pin!(signal.asked());
+        let bomb = Waker::from(Arc::new(Bomb));
+        assert!(asked.as_mut().poll(&mut Context::from_waker(&bomb)).is_pending());
+        signal.stop();
+        assert!(signal.is_asked() && asked.now_or_never().is_some());
+    }
+}
