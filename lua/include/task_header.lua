@@ -1,5 +1,5 @@
--- task_header: the JSON of Optimus at the start of a record. For rare paths only: never in submit,
--- claim, complete.
+-- task_header: the JSON of Optimus at the start of a record. For rare paths only: no usual call of
+-- submit, claim or complete decodes it.
 
 -- Decodes the header of a record. A header that cannot be read counts as empty, so that a damaged
 -- record can still be reaped and purged.

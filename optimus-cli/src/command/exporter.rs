@@ -21,7 +21,7 @@ const EVERY_MIN: Duration = Duration::from_secs(1);
 /// Serve metrics of queues, processes and schedules for Prometheus until Ctrl-C.
 ///
 /// One exporter is enough for a namespace. It reads Redis once in each interval, however often it
-/// is asked: 2 to 16 short commands a queue. `/metrics` has the metrics, `/scale?queue=mail` the
+/// is asked: 1 to 16 short commands a queue. `/metrics` has the metrics, `/scale?queue=mail` the
 /// slots that a queue needs as JSON, and `/livez` and `/readyz` are probes of the exporter itself.
 #[derive(Debug, Args)]
 pub(crate) struct Exporter {

@@ -22,7 +22,7 @@ const EVERY_MIN: Duration = Duration::from_secs(1);
 /// Watch queues, processes and causes of deaths on the terminal.
 ///
 /// `q` leaves. Tab goes to the next page, the arrows or `j` and `k` move, `s` changes the order,
-/// and `/` keeps only rows with a text. It changes nothing in Redis. A read is 2 to 16 short
+/// and `/` keeps only rows with a text. It changes nothing in Redis. A read is 1 to 16 short
 /// commands a queue; if it takes long, the next one is later, so that reads take a fifth of the
 /// time at most. The causes of deaths are read only while their page is shown.
 #[derive(Debug, Args)]
