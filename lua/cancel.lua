@@ -124,7 +124,6 @@ if #waiting == 0 then
 end
 redis.call('ZREM', delayed, unpack(waiting))
 redis.call('ZREM', retry, unpack(waiting))
-redis.call('ZREM', priority, unpack(waiting))
 for _, id in ipairs(in_ready) do
   redis.call('HINCRBY', skips, id, 1)
 end
@@ -136,6 +135,8 @@ if tried then
 end
 write_ends(queue, endings, now)
 write_moves(moves, now)
+-- After the next ones of lanes may have joined it.
+redis.call('ZREM', priority, unpack(waiting))
 write_drops(drops)
 write_leaves(leaves, now)
 return flow and with_out(reply, flow) or reply

@@ -178,10 +178,11 @@ fence = whole(fence > now * 1024 and fence or now * 1024)
 local token = seq .. ':' .. fence
 -- One worker waits for the next due time. Otherwise a hundred idle workers would all claim at that
 -- instant. A worker that left work in the queue claims again at once, so it need not wait.
--- While the queue's own limit lets no task start, what is due must wait, too.
+-- While the queue's own limit lets no task start, what is due must wait, too, and when it lets one
+-- start, one is there.
 local wait, takes_timer, wakes_at = -1, false, next_due
 if not_before then
-  wakes_at = not_before < math.huge and math.max(next_due or not_before, not_before) or nil
+  wakes_at = not_before < math.huge and not_before or nil
 end
 if wakes_at and not more then
   local timer = flags[6]

@@ -239,9 +239,6 @@ if cut then
   end
 end
 if results then
-  for _, side in ipairs(sides) do
-    call('HDEL', side, unpack(sided))
-  end
   for _, result in ipairs(results) do
     call('SET', result.key, result.body, 'PX', result.ttl)
   end
@@ -280,5 +277,11 @@ elseif back then
 end
 if ends then
   reply = write_ends(ends, reply, now)
+end
+if results then
+  -- After arguments of other tasks may have joined them.
+  for _, side in ipairs(sides) do
+    call('HDEL', side, unpack(sided))
+  end
 end
 return reply

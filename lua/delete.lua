@@ -81,7 +81,7 @@ redis.call('HLEN', logs)
 redis.call('ZCARD', logged)
 
 -- Writes.
-redis.call('ZREM', priority, '', unpack(ids))
+redis.call('ZREM', priority, '')
 write_batch(batch, #ids)
 local reply, ends, gone = { 'OK' }, {}, {}
 for i, id in ipairs(asked) do
@@ -112,6 +112,8 @@ if waiting then
   notify_all(meta, waiters, ids, waiting, ends)
 end
 write_moves(moves, now)
+-- After the next ones of lanes may have joined it.
+redis.call('ZREM', priority, unpack(ids))
 write_drops(drops)
 write_leaves(leaves, now)
 if flow then

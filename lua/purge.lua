@@ -145,10 +145,11 @@ end
 if flow and #ids + #old > 0 then
   flow.write(now)
 end
-drop_logs(logs, logged, unlogged)
+-- A key that is empty must not be touched again.
 if logs_all > 0 then
   keep_logs(logs, logged)
 end
+drop_logs(logs, logged, unlogged)
 if logs_next ~= logs_from then
   redis.call('HSET', meta, 'logs_from', whole(logs_next))
 end

@@ -59,6 +59,8 @@ local function unmet_ends(flow, queue, state, now)
     else
       note_cancelled(queue, endings, i, id, ended.header, history)
     end
+    -- Its record is read as it was before this call.
+    endings.bytes[state] = endings.bytes[state] + (flow.grown and flow.grown[id] or 0)
   end
   return endings
 end

@@ -9,22 +9,25 @@ local RECORD_PAYLOAD_MAX = 16384
 local EFFECT_RESULT_MAX = 16384
 
 -- The prerequisite of a task is met, and this is its result. Reads the keys that `write_inputs`
--- writes.
+-- writes. `flow.grown` has by how many bytes the task grows.
 local function take_input(flow, id, result)
   local record = redis.call('HGET', flow.base .. 'tasks', id)
   local header = header_of(record)
   if type(header.i) ~= 'string' then
     return
   end
-  flow.inputs = flow.inputs or { tasks = {}, blobs = {} }
+  flow.inputs, flow.grown = flow.inputs or { tasks = {}, blobs = {} }, flow.grown or {}
   local inputs, rest = flow.inputs, result .. header.i
+  flow.grown[id] = #rest
   local line = string.find(record, '\n', 1, true)
   if header.x then
     rest = (redis.call('HGET', flow.base .. 'blobs', id) or '') .. rest
   elseif #record - line + #rest > RECORD_PAYLOAD_MAX then
     redis.call('HLEN', flow.base .. 'blobs')
+    local mark = ',"x":true'
     inputs.tasks[#inputs.tasks + 1] = id
-    inputs.tasks[#inputs.tasks + 1] = string.sub(record, 1, line - 2) .. ',"x":true}\n'
+    inputs.tasks[#inputs.tasks + 1] = string.sub(record, 1, line - 2) .. mark .. '}\n'
+    flow.grown[id] = #rest + #mark
     rest = string.sub(record, line + 1) .. rest
   else
     inputs.tasks[#inputs.tasks + 1], inputs.tasks[#inputs.tasks + 2] = id, record .. rest

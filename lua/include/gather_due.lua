@@ -92,6 +92,7 @@ local function gathered_of(queue, ids, now)
   next_due = first and math.min(next_due or first, first) or next_due
 
   local function write()
+    redis.call('ZREM', joins.gathers, '')
     write_gathers(joins)
     for _, offer in ipairs(offers) do
       if offer.leader then

@@ -2,7 +2,15 @@
 
 use optimus_core::broker::BrokerError;
 
-use crate::{bench::Bench, dump::Dump, jobs::jobs, situations::SITUATIONS, world::World};
+use crate::{
+    acts::{Grants, ms},
+    bench::Bench,
+    dump::Dump,
+    gathers::{gathered, three_of},
+    jobs::jobs,
+    situations::SITUATIONS,
+    world::World,
+};
 
 async fn a_full_store_refuses_whole_submits_and_can_be_drained(bench: Bench) {
     for (script, situations) in SITUATIONS {
@@ -43,14 +51,28 @@ async fn a_full_store_answers_a_submit_that_is_sent_again(bench: Bench) {
     assert_eq!(again.unwrap(), first);
 }
 
+/// A run is due, and nothing else, when a worker claims, and when it looks at the run again.
+async fn a_full_store_grants_tasks_beside_a_run(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    bench.submit(0, &gathered(0, 3, &three_of("a"))).await;
+    bench.submit(0, &jobs(2)).await;
+    bench.set_full(true).await;
+    let first = bench.claim(1, &worker, 1, 2).await.ids();
+    let again = bench.claim(20_000, &worker, 2, 2).await.ids();
+    bench.set_full(false).await;
+    assert_eq!((first.len(), again.len()), (2, 1));
+}
+
 #[tokio::test]
 async fn embedded() {
     a_full_store_refuses_whole_submits_and_can_be_drained(Bench::embedded()).await;
     a_full_store_answers_a_submit_that_is_sent_again(Bench::embedded()).await;
+    a_full_store_grants_tasks_beside_a_run(Bench::embedded()).await;
 }
 
 #[tokio::test]
 async fn redis() {
     a_full_store_refuses_whole_submits_and_can_be_drained(Bench::own_redis().await).await;
     a_full_store_answers_a_submit_that_is_sent_again(Bench::own_redis().await).await;
+    a_full_store_grants_tasks_beside_a_run(Bench::own_redis().await).await;
 }

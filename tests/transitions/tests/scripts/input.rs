@@ -3,7 +3,7 @@
 use optimus_core::{
     After, BLOB_BYTES_MIN, Prerequisite, PrerequisiteFailure, Submission, TaskId, TaskRecord,
     TaskState, WorkerId,
-    broker::{Completion, FailureOutcome},
+    broker::{Completion, FailureOutcome, Outgoing},
 };
 
 use crate::{
@@ -181,6 +181,26 @@ async fn a_result_that_is_gone_counts_as_a_forgotten_task(bench: Bench) {
     assert_eq!(bench.state(&second).await, TaskState::Cancelled);
 }
 
+/// A relay may carry both ends in one call.
+async fn a_task_that_gets_a_result_and_ends_counts_with_its_result(bench: Bench) {
+    let there = bench.sibling("there");
+    there.worker(0, "w").await;
+    let first = there.add(0, job().queue(&there.queue)).await;
+    let other = there.add(1, job().queue(&there.queue)).await;
+    let mut both = or(PrerequisiteFailure::Cancel, after(&first));
+    both.prerequisites.push(Prerequisite::Task(other));
+    let second = submit(&bench, 2, taker(2, both)).await;
+    let beside = bench.add(2, job_of(format!("\"{}\"", "x".repeat(9_000)))).await;
+    bench.at(2).cancel(&beside).await.unwrap();
+    let (id, source) = (second.stored(), there.queue.clone());
+    let result = format!("\"{}\"", "x".repeat(9_000));
+    let effects = vec![format!("1 met {id}z ={result}"), format!("2 ended {id}1 dead")];
+    let outgoing = Outgoing { source, target: bench.queue.clone(), effects };
+    bench.at(4).apply(&outgoing).await.unwrap();
+    assert_eq!(bench.state(&second).await, TaskState::Cancelled);
+    bench.assert_sound().await;
+}
+
 async fn a_requeued_task_runs_with_the_same_input(bench: Bench) {
     bench.worker(0, "w").await;
     let first = bench.add(0, job()).await;
@@ -229,6 +249,7 @@ async fn many_that_take_one_large_result_all_get_it(bench: Bench) {
 }
 
 on_both![
+    a_task_that_gets_a_result_and_ends_counts_with_its_result,
     a_task_gets_the_result_of_the_task_before_it,
     a_task_that_comes_later_gets_the_result_too,
     a_task_that_returns_nothing_hands_on_null,

@@ -1,14 +1,14 @@
 //! Rates: how many tasks of a gate start in a period, over all workers.
 
 use optimus_core::{
-    Gate, Limit, Rate, TaskState, WorkerId,
+    Due, Gate, Limit, Rate, TaskState, WorkerId,
     broker::{FailureOutcome, Give},
 };
 
 use crate::{
     acts::{Grants, done, failed, given, ids_of, ms},
     bench::Bench,
-    jobs::jobs,
+    jobs::{job, jobs},
     limits::{a_second, at_most, named, one_in_10_s},
 };
 
@@ -166,6 +166,21 @@ async fn a_limit_of_the_queue_leaves_its_tasks_in_the_ready_list(bench: Bench) {
     bench.assert_no_limits_left().await;
 }
 
+/// A task that is due much later says nothing about those that are ready.
+async fn a_limit_of_the_queue_opens_before_a_task_that_is_due_later(bench: Bench) {
+    let worker = bench.worker(0, "w").await;
+    let tasks = jobs(3);
+    let ids = ids_of(&tasks);
+    bench.submit(0, &tasks).await;
+    bench.add(0, job().due(Due::In(ms(3_600_000)))).await;
+    let limit = Limit::new().rate(Rate::per_second(10)).burst(2);
+    bench.at(0).set_limit(&bench.queue, &Gate::Queue, Some(&limit)).await.unwrap();
+    let claimed = bench.claim(0, &worker, 1, 128).await;
+    assert_eq!((claimed.ids(), claimed.next_due), (ids[..2].to_vec(), Some(ms(100))));
+    assert_eq!(bench.claim(100, &worker, 2, 128).await.ids(), ids[2..]);
+    bench.assert_sound().await;
+}
+
 async fn what_is_set_at_run_time_wins_until_it_is_removed(bench: Bench) {
     let worker = bench.worker(0, "w").await;
     let ids = ids_of(&bench.add_limited(0, 6, &[one_in_10_s("r")]).await);
@@ -286,6 +301,7 @@ on_both![
     a_task_that_is_cancelled_because_nobody_started_it_leaves_its_token,
     a_clock_that_is_set_back_keeps_no_gate_shut,
     a_limit_of_the_queue_leaves_its_tasks_in_the_ready_list,
+    a_limit_of_the_queue_opens_before_a_task_that_is_due_later,
     what_is_set_at_run_time_wins_until_it_is_removed,
     tasks_behind_shut_gates_start_at_once,
     a_submitted_task_waits_behind_those_that_wait,

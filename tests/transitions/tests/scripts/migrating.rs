@@ -2,8 +2,10 @@
 //! key, even if the script itself has emptied that key, and does not roll back. Each call must be
 //! refused or done as a whole.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, pin::pin, time::Duration};
 
+use futures_util::StreamExt;
+use optimus_core::broker::BrokerError;
 use optimus_testkit::{RedisServer, eventually};
 use redis::{Cmd, cmd};
 
@@ -19,6 +21,7 @@ use crate::{
 /// A server that has the slot of the bench's queue, and one to which that slot can migrate.
 struct Cluster {
     bench: Bench,
+    url: String,
     slot: u32,
     target: String,
     _servers: [RedisServer; 2],
@@ -47,7 +50,7 @@ impl Cluster {
             info.contains("cluster_state:ok") && nodes.contains(&target)
         })
         .await;
-        Self { bench, slot, target, _servers: servers }
+        Self { bench, url: servers[0].url(), slot, target, _servers: servers }
     }
 
     async fn set_migrating(&self, migrating: bool) {
@@ -59,6 +62,82 @@ impl Cluster {
             set_slot.arg("STABLE");
         }
         let _: () = self.bench.raw(&set_slot).await;
+    }
+}
+
+impl Cluster {
+    /// Returns a filler for each key that a call names, also for those that do not exist; `None` if
+    /// the call does not work.
+    async fn touched(&self, call: impl Future<Output = Result<(), BrokerError>>) -> Option<Dump> {
+        let client = redis::Client::open(&*self.url).expect("the testkit's URL is valid");
+        let monitor = client.get_async_monitor().await.expect("the server answers");
+        let mut lines = pin!(monitor.into_on_message::<String>());
+        call.await.ok()?;
+        let _: String = self.bench.raw(cmd("ECHO").arg("the call is over")).await;
+        let (prefix, mut fillers, mut others) = (self.bench.key(""), Dump::new(), Dump::new());
+        while let Some(line) = lines.next().await {
+            if line.contains("the call is over") {
+                break;
+            }
+            let mut words = line.split('"').skip(1).step_by(2);
+            let command = words.next().unwrap_or_default();
+            for name in words.filter_map(|word| word.strip_prefix(&prefix)) {
+                if let Some(filler) = filler_for(command) {
+                    fillers.insert(name.to_owned(), filler);
+                } else {
+                    others.insert(name.to_owned(), filler(name));
+                }
+            }
+        }
+        others.extend(fillers);
+        Some(others)
+    }
+
+    /// Adds a filler for each key that the call names and that is not there, until none is left:
+    /// with them, the call may name others.
+    async fn fill(&self, world: &World, (script, situation): (&str, &str), full: &mut Dump) {
+        let mut more = full.clone();
+        // Some calls make new ids, and name keys of these.
+        for _ in 0..4 {
+            self.bench.restore(&more).await;
+            let touched = self.touched(world.act(&self.bench, script, situation)).await;
+            // Some calls can't read a filler.
+            let Some(touched) = touched else { return };
+            more.clone_into(full);
+            for (name, filler) in touched {
+                more.entry(name).or_insert(filler);
+            }
+            if more.len() == full.len() {
+                return;
+            }
+        }
+    }
+}
+
+/// The calls that Redis refuses in each of the stores, so that their writes are not tried.
+const UNREACHED: [(&str, &str); 10] = [
+    ("submit", "flow"),
+    ("cancel", "offered"),
+    ("cancel", "waits"),
+    ("cancel", "ranked lane, offered"),
+    ("requeue", "a live task"),
+    ("requeue", "a success"),
+    ("delete", "offered"),
+    ("delete", "waits"),
+    ("delete", "blocks"),
+    ("delete", "ranked lane, offered"),
+];
+
+/// Returns a key of the type that the command takes, with an element that no call reads; `None` if
+/// it takes several types.
+fn filler_for(command: &str) -> Option<Content> {
+    let element = b"filler".to_vec();
+    match (command, command.as_bytes().first()) {
+        ("GET" | "SET" | "MGET", _) => Some(Content::Text(b"filler:0:D".to_vec())),
+        (_, Some(b'Z')) => Some(Content::Zset(vec![(element, b"9000000000000000".to_vec())])),
+        (_, Some(b'L')) | ("RPUSH", _) => Some(Content::List(vec![b"1".to_vec()])),
+        (_, Some(b'H')) => Some(Content::Hash(vec![(element, b"0:0:0".to_vec())])),
+        _ => None,
     }
 }
 
@@ -108,11 +187,11 @@ fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
 /// Stores in which the call finds every key that it needs: one with many elements in each key, then
 /// one for each key that has only the elements that the call removes, and one in which all keys
 /// have only such elements.
-fn stores(
+async fn stores(
+    cluster: &Cluster,
     world: &World,
     (script, situation): (&str, &str),
-    before: &Dump,
-    after: &Dump,
+    (before, after): (&Dump, &Dump),
 ) -> Vec<Dump> {
     let mut full = before.clone();
     for (name, content) in after {
@@ -146,6 +225,7 @@ fn stores(
     for name in of_tasks.chain(of_workers).chain(of_limits).chain(of_dispensers) {
         full.entry(name.clone()).or_insert_with(|| filler(&name));
     }
+    cluster.fill(world, (script, situation), &mut full).await;
     let thin = full.iter().filter_map(|(name, content)| {
         thinned(content, after.get(name)).map(|content| (name.clone(), content))
     });
@@ -176,7 +256,7 @@ async fn a_call_in_a_migrating_slot_is_refused_or_done_as_a_whole() {
             let before = bench.dump().await;
             world.act(bench, script, situation).await.expect(situation);
             let after = bench.dump().await;
-            for store in stores(&world, (script, situation), &before, &after) {
+            for store in stores(&cluster, &world, (script, situation), (&before, &after)).await {
                 bench.restore(&store).await;
                 cluster.set_migrating(true).await;
                 let answer = world.act(bench, script, situation).await;
@@ -187,12 +267,15 @@ async fn a_call_in_a_migrating_slot_is_refused_or_done_as_a_whole() {
                         halves.push(format!("{script}, {situation}: {changed:?}: {problem:?}"));
                     }
                 } else {
-                    done.insert(*script);
+                    done.insert((*script, *situation));
                 }
             }
         }
     }
     assert_eq!(halves, [""; 0], "half a transition");
-    let all: BTreeSet<_> = SITUATIONS.iter().map(|(script, _)| *script).collect();
-    assert_eq!(done, all, "each script succeeds in some store");
+    let all = SITUATIONS.iter().flat_map(|(script, situations)| {
+        situations.iter().map(move |situation| (*script, *situation))
+    });
+    let undone: Vec<_> = all.filter(|call| !done.contains(call)).collect();
+    assert_eq!(undone, UNREACHED, "each other call succeeds in some store");
 }

@@ -56,6 +56,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "limited, all that it holds",
             "resized, all",
             "kept, all",
+            "hands on, all",
         ],
     ),
     (
@@ -97,6 +98,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "gathered waits",
             "gathered alone",
             "gathered offered",
+            "ranked lane, offered",
             "in a batch",
         ],
     ),
@@ -136,6 +138,7 @@ pub(crate) const SITUATIONS: &[(&str, &[&str])] = &[
             "limited waits",
             "gathered waits",
             "gathered offered",
+            "ranked lane, offered",
             "in a batch",
         ],
     ),

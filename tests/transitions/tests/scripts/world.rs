@@ -280,6 +280,7 @@ impl World {
             "working" | "a live task" => "held",
             "cancelled" => "tombstone",
             "a success" => "done",
+            "ranked lane, offered" => "ranked offered",
             "limited waits" => "r2",
             "gathered waits" => "gathers biz",
             "gathered alone" => "gathers alone",

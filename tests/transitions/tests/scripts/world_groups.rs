@@ -135,6 +135,13 @@ impl World {
         let group = match situation {
             "members" => named(OPEN),
             "the last members" => named(LAST),
+            "hands on, all" => {
+                let last = reports.last_mut().expect("it holds tasks");
+                let result = format!("\"{}\"", "x".repeat(20_000)).into_bytes();
+                last.result = Some((result, ms(600_000)));
+                last.outcome_ttl = Some(ms(600_000));
+                return;
+            }
             _ => return,
         };
         // The second one was lost before. One is in a group elsewhere.

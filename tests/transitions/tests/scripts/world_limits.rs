@@ -9,8 +9,10 @@ use optimus_core::{
 
 use crate::{
     acts::{Grants, LEASE, ms},
+    after::after,
     bench::Bench,
-    jobs::{job, ready},
+    jobs::{job, job_of, ready},
+    lanes::lane,
     limits::{at_most, named, one_in_10_s},
     world::{NOW, World},
 };
@@ -32,6 +34,13 @@ impl World {
         }
         if situation.starts_with("dispensed") {
             world.dispense_some(bench).await;
+        }
+        if situation.starts_with("ranked lane") {
+            let of_lane = || ready(job().priority(1)).in_lane(lane("ranked", 1));
+            let tasks = vec![("ranked offered", of_lane()), ("ranked waits", of_lane())];
+            world.submit(bench, 5_000, tasks).await;
+        } else if situation.starts_with("hands on") {
+            world.hand_on(bench).await;
         }
         if situation.starts_with("gathered") {
             world.gather_some(bench).await;
@@ -61,6 +70,17 @@ impl World {
         bench.at(5_000).set_limit(&bench.queue, &gate, Some(&limit)).await.unwrap();
         let lent = bench.at(5_000).acquire(&bench.queue, &gate, 1, "lent", ms(600_000)).await;
         assert_eq!(lent.unwrap(), Acquired::Granted);
+    }
+
+    /// Adds a held task with large arguments, whose result another task takes.
+    async fn hand_on(&mut self, bench: &Bench) {
+        let large = format!("\"{}\"", "x".repeat(20_000));
+        let source = ready(job_of(large).priority(100));
+        let takes = ready(job_of("\"7\"")).waiting_for(after(source.id()).taking("]"));
+        self.submit(bench, 5_000, vec![("hands on", source), ("takes", takes)]).await;
+        let claimed = bench.claim(5_000, &self.busy, 3, 1).await;
+        assert_eq!(claimed.ids(), std::slice::from_ref(self.id("hands on")));
+        self.held.extend(claimed.leases(&self.busy));
     }
 
     /// Calls a script that changes a gate or a lane, or that pauses the queue.
