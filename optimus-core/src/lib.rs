@@ -19,6 +19,8 @@ mod attempt_values;
 mod audit;
 mod await_without_verb;
 mod blocking_threads;
+#[cfg(test)]
+mod bomb_waker;
 mod bounded_text;
 mod call;
 mod call_debug;

@@ -59,22 +59,12 @@ impl StopSignal {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::Arc,
-        task::{Context, Wake, Waker},
-    };
+    use std::task::Context;
 
     use futures_util::FutureExt;
 
     use super::*;
-
-    struct Bomb;
-
-    impl Wake for Bomb {
-        fn wake(self: Arc<Self>) {
-            panic!("woken");
-        }
-    }
+    use crate::bomb_waker::bomb;
 
     #[test]
     fn a_stop_wakes_every_waiter_and_later_ones_do_not_wait() {
@@ -93,8 +83,7 @@ mod tests {
     fn a_waker_that_panics_stops_nobody_else() {
         let signal = StopSignal::default();
         let mut asked = pin!(signal.asked());
-        let bomb = Waker::from(Arc::new(Bomb));
-        assert!(asked.as_mut().poll(&mut Context::from_waker(&bomb)).is_pending());
+        assert!(asked.as_mut().poll(&mut Context::from_waker(&bomb())).is_pending());
         signal.stop();
         assert!(signal.is_asked() && asked.now_or_never().is_some());
     }

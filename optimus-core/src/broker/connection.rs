@@ -24,6 +24,8 @@ use crate::log::Log;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(25);
 const RECONNECT_MAX: Duration = Duration::from_secs(3);
+/// An attempt that takes longer is replaced. The limits of its steps are shorter together.
+const ATTEMPT_MAX: Duration = Duration::from_secs(30);
 
 /// The kind of commands that a connection sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,9 +60,9 @@ struct Live {
     not_before: Option<Instant>,
     /// Why the server refused the last attempt, as it was logged.
     refused: Option<String>,
-    /// The attempt that is in progress, from any caller. It ends by itself, or when the last clone
-    /// of the connection is dropped.
-    attempt: Option<Attempt>,
+    /// The attempt that is in progress, from any caller, and when it began. It ends by itself, or
+    /// when the last clone of the connection is dropped.
+    attempt: Option<(Instant, Attempt)>,
 }
 
 type Attempt = Shared<BoxFuture<'static, Result<(u64, Transport), BrokerError>>>;
@@ -157,14 +159,19 @@ impl Connection {
             Some(current) => return Found::Connection(current.clone()),
             None => {}
         }
-        // If its runtime has ended, the attempt is over, although it did not report that.
-        if let Some(attempt) = live.attempt.as_ref().filter(|attempt| attempt.peek().is_none()) {
+        // If its runtime has ended, the attempt is over, although it did not report that. If nobody
+        // drives its runtime, it would be under way for ever.
+        let now = Instant::now();
+        if let Some((begun, attempt)) = &live.attempt
+            && attempt.peek().is_none()
+            && now < *begun + ATTEMPT_MAX
+        {
             return Found::UnderWay(attempt.clone());
         }
         let dialing = AbortOnDropHandle::new(tokio::spawn(dial(Arc::downgrade(&self.0))));
         let ended = |_| Err(over());
         let attempt = async move { dialing.await.unwrap_or_else(ended) }.boxed().shared();
-        live.attempt = Some(attempt.clone());
+        live.attempt = Some((now, attempt.clone()));
         Found::Begun(attempt)
     }
 
@@ -291,6 +298,21 @@ mod tests {
         assert!(futures_util::poll!(held.as_mut()).is_pending());
         assert!(connection.connection(deadline).await.is_ok());
         assert!(held.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_nobody_drives_is_replaced() {
+        let server = optimus_testkit::RedisServer::start();
+        let endpoint = Endpoint::parse(&server.url()).expect("the testkit's URL is valid");
+        let connection = Connection::new(endpoint, "test", Commands::Immediate, Log::here());
+        let stuck: Attempt = std::future::pending().boxed().shared();
+        let begun = Instant::now();
+        connection.live().attempt = Some((begun, stuck.clone()));
+        let late = connection.connection(begun).await;
+        assert!(matches!(late, Err(BrokerError::NotDone(_))));
+        let begun = begun.checked_sub(ATTEMPT_MAX).expect("the system runs for longer");
+        connection.live().attempt = Some((begun, stuck));
+        assert!(connection.connection(Instant::now() + ATTEMPT_MAX).await.is_ok());
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
     broker::Broker,
+    guarded_drop::{discard, send},
     id::{QueueName, TaskId},
     platform,
     state::TaskState,
@@ -62,10 +63,13 @@ impl Drop for Subscription {
         let mut queues = self.inner.queues();
         let Some(waiting) = queues.get_mut(self.id.queue()) else { return };
         let Some(waiters) = waiting.get_mut(&self.id) else { return };
-        waiters.remove(&self.serial);
+        let sender = waiters.remove(&self.serial);
         if waiters.is_empty() {
             waiting.remove(&self.id);
         }
+        drop(queues);
+        // The drop wakes the caller, whose waker may lock the queues.
+        discard(sender);
     }
 }
 
@@ -109,11 +113,15 @@ impl Inner {
     fn deliver(&self, queue: &QueueName, completions: Vec<(TaskId, TaskState)>) {
         let mut queues = self.queues();
         let Some(waiting) = queues.get_mut(queue) else { return };
+        let mut ended = Vec::new();
         for (id, state) in completions {
-            for (_, sender) in waiting.remove(&id).unwrap_or_default() {
-                // The waiter may have been dropped.
-                let _ = sender.send(state);
-            }
+            let waiters = waiting.remove(&id).unwrap_or_default();
+            ended.extend(waiters.into_values().map(|sender| (sender, state)));
+        }
+        // A waker may take its time, or lock the queues.
+        drop(queues);
+        for (sender, state) in ended {
+            send(sender, state);
         }
     }
 
@@ -144,5 +152,44 @@ async fn listen(inner: Arc<Inner>, queue: QueueName) {
             Err(_) if !inner.anybody_waits(&queue) => return,
             Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::atomic::AtomicBool,
+        task::{Context, Wake, Waker},
+    };
+
+    use super::*;
+    use crate::{bomb_waker::bomb, broker::Endpoint};
+
+    struct Locks(Arc<Inner>, AtomicBool);
+
+    impl Wake for Locks {
+        fn wake(self: Arc<Self>) {
+            self.1.store(self.0.queues.try_lock().is_ok(), Ordering::Release);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_waker_may_panic_or_wait_for_another_task() {
+        let broker = Broker::new(Endpoint::parse("memory://wakers").unwrap(), "test", "test");
+        let listeners = CompletionListeners::new(broker);
+        let queue = QueueName::new("q").unwrap();
+        let ids = [(); 3].map(|()| TaskId::new(queue.clone()));
+        let [mut first, mut second, mut third] = ids.each_ref().map(|id| listeners.subscribe(id));
+        let (mut panics, mut locks) = (pin!(first.completion()), pin!(second.completion()));
+        assert!(panics.as_mut().poll(&mut Context::from_waker(&bomb())).is_pending());
+        let could_lock = Arc::new(Locks(listeners.0.clone(), AtomicBool::new(false)));
+        let waker = Waker::from(could_lock.clone());
+        assert!(locks.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let ended = ids.iter().map(|id| (id.clone(), TaskState::Success));
+        listeners.0.deliver(&queue, ended.collect());
+        assert_eq!(third.completion().await, Some(TaskState::Success));
+        assert_eq!(panics.await, Some(TaskState::Success));
+        assert!(could_lock.1.load(Ordering::Acquire), "no lock is held while a waker runs");
     }
 }

@@ -13,7 +13,7 @@ use tokio::{
     runtime::Handle,
     sync::oneshot,
     task::JoinHandle,
-    time::{Instant, timeout},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::gate_handle::LEASE;
@@ -121,12 +121,18 @@ impl Kept {
         let (mut ends, mut wait) = (Instant::now() + LEASE, LEASE / 3);
         while timeout(wait, &mut dropped).await.is_err() {
             let sent = Instant::now();
-            wait = match self.renew().await {
+            let renewed = tokio::select! {
+                biased;
+                _ = &mut dropped => break,
+                // Redis may not answer for longer than the lease.
+                renewed = timeout_at(ends, self.renew()) => renewed.ok().flatten(),
+            };
+            wait = match renewed {
                 Some(true) => {
                     ends = sent + LEASE;
                     LEASE / 3
                 }
-                None if Instant::now() < ends => AGAIN,
+                None if Instant::now() < ends => AGAIN.min(ends - Instant::now()),
                 _ => {
                     self.is_lost.store(true, Ordering::Relaxed);
                     return;
@@ -152,5 +158,28 @@ impl Kept {
     async fn give_back(&self) -> Option<()> {
         let Self { broker, queue, gate, name, .. } = self;
         broker.give_back(queue, gate, name).await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use optimus_testkit::RedisServer;
+
+    use super::*;
+    use crate::{client::Client, limit::Limit};
+
+    #[tokio::test]
+    async fn a_permit_is_lost_at_the_end_of_its_lease_if_redis_does_not_answer() {
+        let server = RedisServer::start();
+        let client = Client::builder(&server.url()).connect().await.unwrap();
+        let gate = client.limit("x");
+        gate.set(Limit::new().max_working(1)).await.unwrap();
+        let permit = gate.acquire().await.unwrap();
+        server.pause();
+        tokio::time::pause();
+        tokio::time::sleep(LEASE + Duration::from_millis(5)).await;
+        assert!(permit.is_lost());
+        tokio::time::resume();
+        server.resume();
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     Error,
     after::NOT_SUBMITTED,
     broker::Receipt,
+    guarded_drop::{discard, send},
     id::QueueName,
     submission::{Fields, Submission},
 };
@@ -78,7 +79,7 @@ impl Drop for Request {
         for (count, answer) in self.answers.drain(..) {
             let ids = ids.by_ref().take(count).collect();
             let problem = Error::unknown_outcome(ids, "the runtime of the client has ended".into());
-            drop(answer.send(refused(count, &problem)));
+            send(answer, refused(count, &problem));
         }
     }
 }
@@ -162,8 +163,10 @@ impl Request {
             };
             // The receiver may be gone, because the caller's future was dropped. The tasks stay
             // submitted.
-            drop(answer.send(theirs));
+            send(answer, theirs);
         }
+        // This wakes the callers who wait for room.
+        discard(mem::take(&mut self.room));
     }
 }
 

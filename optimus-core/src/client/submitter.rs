@@ -1,9 +1,9 @@
 //! The background task that sends submits. Concurrent submits share calls, and calls whose answer
 //! was lost are sent again.
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::{Instant, sleep_until, timeout, timeout_at},
@@ -200,10 +200,12 @@ impl Sender {
                     // Answered callers may submit again; their next submits then share a call.
                     platform::yield_now().await;
                 }
-                count = inbox.recv_many(&mut round, ROUND_MAX),
+                received = AssertUnwindSafe(inbox.recv_many(&mut round, ROUND_MAX)).catch_unwind(),
                     if open =>
                 {
-                    open = count > 0;
+                    // A caller that waits to hand over a batch may have a waker that panics. What
+                    // was received before is here.
+                    open = received.is_err() || !round.is_empty();
                     round.drain(..).for_each(|caller_batch| waiting.add(caller_batch));
                 }
                 () = sleep_until(waiting.deadline()), if !waiting.is_empty() => {
@@ -329,13 +331,14 @@ async fn tell_others(broker: &Broker, queue: &QueueName) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
+    use std::task;
+
     use serde::{Deserialize, Serialize};
 
     use super::*;
     use crate::{
-        broker::Endpoint, call_submit::Submit as _, context::Context, control_words::BoxError,
-        task::Task,
+        bomb_waker::bomb, broker::Endpoint, call_submit::Submit as _, context::Context,
+        control_words::BoxError, task::Task,
     };
 
     #[derive(Serialize, Deserialize)]
@@ -367,5 +370,22 @@ mod tests {
             assert!(taken.len() < 16, "64 MiB are full");
         }
         assert_eq!(taken.len(), 15);
+    }
+
+    #[tokio::test]
+    async fn a_waker_that_panics_disturbs_no_other_submit() {
+        let endpoint = Endpoint::parse("memory://submits-with-a-bomb").unwrap();
+        let submitter =
+            Submitter::spawn(Broker::new(endpoint, "test", "test"), None, Duration::from_secs(60));
+        let send = || {
+            let cargo = String::new();
+            submitter.send(vec![Cargo { cargo }.call().into_submission().unwrap()])
+        };
+        let [first, second] = [send().await, send().await];
+        let mut first = pin!(first.answers());
+        assert!(first.as_mut().poll(&mut task::Context::from_waker(&bomb())).is_pending());
+        assert!(second.answers().await[0].is_ok());
+        assert!(first.await[0].is_ok(), "its call was answered");
+        assert!(send().await.answers().await[0].is_ok());
     }
 }
