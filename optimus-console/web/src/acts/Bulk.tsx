@@ -72,7 +72,7 @@ export function Undoing({ operation, close }: { operation: Operation; close: () 
   return (
     <Counting start={start} title="Undo this cancel" close={close}>
       Tasks of <Text value={filterWords(operation.filter)} />, as far as they are still cancelled.
-      They become ready now, also those that waited for a time.
+      Those that waited for a time wait for the same time again. The others become ready.
     </Counting>
   );
 }

@@ -270,7 +270,7 @@ test("a cancel of many tasks can be undone: they are counted, and requeued once 
     on.store.operations = [{ ...counted(Date.now(), 60_000), ...cancelled, filter: queue }];
     await goTo(page, "#/operations");
     await page.locator(".operation-row button:has-text('Undo')").click();
-    await dialog(page).getByText("They become ready now").waitFor();
+    await dialog(page).getByText("wait for the same time again").waitFor();
     await dialog(page)
       .getByRole("button", { name: /^Retry .* tasks$/ })
       .click();
