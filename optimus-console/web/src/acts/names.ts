@@ -93,6 +93,11 @@ function queueWords({ queue, queues }: OperationFilter): string {
   return `${all.length === 1 ? "queue" : "queues"} ${all.slice(0, NAMED).join(", ")}${more}`;
 }
 
+/** What an operation compares a text with, which is less than the list of a queue's tasks does. */
+function errorWords(text: string): string {
+  return `“${text}” in the first 200 characters of the last error, in the same letter case`;
+}
+
 /** The filter of an operation in words. */
 export function filterWords(filter: OperationFilter): string {
   const parts = [queueWords(filter)];
@@ -106,6 +111,6 @@ export function filterWords(filter: OperationFilter): string {
   for (const header of headers) parts.push(`header ${header}`);
   if (filter.older_ms) parts.push(`older than ${Math.round(filter.older_ms / 1000)} s`);
   if (filter.since_ms) parts.push(`ended since ${stamp(filter.since_ms)}`);
-  if (filter.text) parts.push(`text “${filter.text}”`);
+  if (filter.text) parts.push(errorWords(filter.text));
   return parts.join(", ");
 }

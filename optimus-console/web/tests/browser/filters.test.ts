@@ -22,6 +22,17 @@ test("a link that sets a filter fills its field, which keeps it", () =>
     assert.equal(await text.inputValue(), "");
   }));
 
+test("an act on all that match a text says that it looks at errors alone, and the list at more", () =>
+  open({}, async ({ page }) => {
+    await goTo(page, "#/queues/mail?state=dead&text=timed");
+    const hint = await page.getByLabel("Text").getAttribute("placeholder");
+    assert.equal(hint, "in ids, names, headers or errors");
+    await page.click("button:has-text('Retry all that match')");
+    const dialog = page.locator("dialog[open]");
+    await dialog.getByText("“timed” in the first 200 characters of the last error").waitFor();
+    await dialog.getByText("The list finds a text in more places").waitFor();
+  }));
+
 test("an age in a link that can't be read is told, and no task is listed or acted on", () =>
   open({}, async ({ page }, on) => {
     await goTo(page, "#/queues/mail?state=dead&age=1w");

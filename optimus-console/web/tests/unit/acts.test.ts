@@ -28,7 +28,10 @@ test("a filter is told in words", () => {
     older_ms: 90_000,
     text: "x",
   });
-  assert.equal(words, "queue mail, state dead, failure k3, older than 90 s, text “x”");
+  assert.equal(
+    words,
+    "queue mail, state dead, failure k3, older than 90 s, “x” in the first 200 characters of the last error, in the same letter case",
+  );
 });
 
 test("a filter of the command line may have no queue, several states and several headers", () => {

@@ -33,6 +33,9 @@ function counted(state: State, counts: Counts): string | undefined {
 
 const KEPT = "None is kept. The history has what succeeded, if the queue keeps one.";
 
+/** What an operation says if the list was filtered by a text. */
+const LESS = "The list finds a text in more places, so it may show tasks that are not among these.";
+
 function absent(state: State, isNarrow: boolean): string {
   if (isNarrow) return `No ${state} task matches.`;
   return state === "success" ? KEPT : `No ${state} task.`;
@@ -158,6 +161,7 @@ function MatchActs({ acts, filter, isNarrow, done }: MatchProps) {
         <Bulk
           act={act}
           filter={filter}
+          note={filter.text ? LESS : undefined}
           close={() => {
             setAct(undefined);
             void done();
