@@ -113,7 +113,7 @@ fn quoted(text: &str) -> Option<(usize, usize)> {
 }
 
 /// Returns the length of a value without quotes: a word, with all that is in brackets, as in
-/// `Some("x")` and `["x", "y"]`.
+/// `Some("x")`, `["x", "y"]` and `ApiKey { inner: "x" }`.
 fn length(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(c) = text[at..].chars().next() {
@@ -128,6 +128,11 @@ fn length(text: &str) -> usize {
             at = text.len() - text[at..].trim_start_matches(c).len();
             continue;
         }
+        let fields = if depth == 0 { to_fields(&text[at..]) } else { 0 };
+        if fields > 0 {
+            at += fields;
+            continue;
+        }
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' if depth > 0 => depth -= 1,
@@ -137,6 +142,13 @@ fn length(text: &str) -> usize {
         at += c.len_utf8();
     }
     text.len()
+}
+
+/// Returns how many spaces are at the begin of a text, if fields in braces follow, as behind the
+/// name of a struct; otherwise 0.
+fn to_fields(text: &str) -> usize {
+    let rest = text.trim_start_matches(' ');
+    if rest.starts_with('{') { text.len() - rest.len() } else { 0 }
 }
 
 /// Replaces the secret of each `Bearer x`, and returns whether there was one.
@@ -204,6 +216,10 @@ mod tests {
             ("cvv=123\npin=5", "cvv=[redacted]\npin=[redacted]"),
             ("password=x password=y", "password=[redacted] password=[redacted]"),
             ("passwörd token=é;x", "passwörd token=[redacted];x"),
+            ("Config { api_key: ApiKey { inner: \"sk-1\" } }", "Config { api_key: [redacted] }"),
+            ("{ token: Token { of: \"a } b\", at: 1 }, x: 2 }", "{ token: [redacted], x: 2 }"),
+            ("C {\n  pin: Pin {\n    of: [1, 2],\n  },\n}", "C {\n  pin: [redacted],\n}"),
+            ("password: Inner { of: Of { of: \"x", "password: [redacted]"),
         ] {
             assert_eq!(redact_text(text), (expected.to_owned(), true), "{text}");
         }
@@ -257,7 +273,7 @@ mod tests {
     #[test]
     fn a_long_text_takes_a_time_that_grows_with_its_length() {
         // With a time that grows with the square, this takes minutes.
-        for part in ["token=", "://", ":", "a=\"", "x://a:b@"] {
+        for part in ["token=", "token=x ", "token=x {", "://", ":", "a=\"", "x://a:b@"] {
             let long = part.repeat(200_000);
             assert!(!redact_text(&long).0.is_empty());
         }
