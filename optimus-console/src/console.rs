@@ -111,6 +111,8 @@ impl Console {
             return Err(ConsoleError::NoSecret);
         }
         let default = if self.auth.is_none() { Payloads::Redacted } else { Payloads::Hidden };
+        let store = self.client.broker();
+        let address = store.endpoint().describe();
         let shared = Arc::new(Shared {
             carrying: carrying::Carrying::default(),
             sampling: Sampling::new(&self.client, self.listeners_max),
@@ -118,7 +120,7 @@ impl Console {
             client: self.client.clone(),
             auth: self.auth.clone(),
             nobody: self.nobody.clone(),
-            sessions: Sessions::default(),
+            sessions: Sessions::of(&address, store.namespace()),
             payloads: self.payloads.map(|set| set.unwrap_or(default)),
             hosts: self.hosts.clone(),
             trusts_prefix: self.trusts_prefix,

@@ -8,7 +8,7 @@ use super::{
     identity::{Identity, Role},
     origin::{Peer, check_local},
     secrets::Secrets,
-    sessions::{Sessions, cookie_of},
+    sessions::Sessions,
     trusted_header::TrustedHeader,
 };
 use crate::problem::Problem;
@@ -100,7 +100,7 @@ pub(crate) async fn authenticate(
                     .owner(token, None)
                     .cloned()
                     .map(|identity| Authenticated { is_explicit: true, ..of(identity) }),
-                None => cookie_of(&parts.headers).and_then(|id| {
+                None => sessions.cookie_of(&parts.headers).and_then(|id| {
                     let identity = sessions.find(id)?;
                     Some(Authenticated { session: Some(id.to_owned()), ..of(identity) })
                 }),

@@ -23,5 +23,5 @@ pub(crate) use self::{
     origin::{Peer, check_host, check_same_site},
     patterns::Patterns,
     reader::Reader,
-    sessions::{COOKIE, Sessions, cookie_of},
+    sessions::Sessions,
 };

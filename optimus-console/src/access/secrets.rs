@@ -22,6 +22,10 @@ impl Digest {
         Self(Sha256::digest(secret).into())
     }
 
+    pub(super) fn to_hex(&self) -> String {
+        hex(self.0)
+    }
+
     fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -32,6 +36,12 @@ impl Digest {
         }
         Some(Self(bytes))
     }
+}
+
+/// Returns bytes in hexadecimal digits.
+pub(super) fn hex(bytes: [u8; 32]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 /// Whose token or password is which. Only hashes are kept, and they are compared in a time that

@@ -2,17 +2,21 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use axum::http::{HeaderMap, header};
 
-use super::{identity::Identity, secrets::Digest};
+use super::{
+    identity::Identity,
+    secrets::{Digest, hex},
+};
 
-/// The name of the cookie.
-pub(crate) const COOKIE: &str = "optimus_console";
+/// How the name of the cookie begins.
+const COOKIE: &str = "optimus_console_";
+/// How many characters of the hash of the store it has.
+const STORE_CHARS: usize = 12;
 /// How long a session lasts, and how long it lasts without a request.
 const LASTS: Duration = Duration::from_secs(12 * 3_600);
 const IDLES: Duration = Duration::from_secs(2 * 3_600);
@@ -22,9 +26,11 @@ const SESSIONS_MAX: usize = 1_000;
 /// The most sessions of one identity, so that nobody ends those of others.
 const OWN_MAX: usize = 100;
 
-/// The sessions of one process. They end with it.
-#[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Digest, Session>>);
+/// The sessions of one console. They end with it.
+pub(crate) struct Sessions {
+    sessions: Mutex<HashMap<Digest, Session>>,
+    cookie: String,
+}
 
 struct Session {
     identity: Identity,
@@ -39,18 +45,39 @@ impl Session {
 }
 
 impl Sessions {
+    /// Makes the sessions of the console of a store, whose address has no secrets, and a namespace.
+    /// A browser sends the cookie of a host to all ports and paths of it, so consoles of other
+    /// stores there have cookies of other names.
+    pub(crate) fn of(address: &str, namespace: &str) -> Self {
+        let mut hash = Digest::of(format!("{address}\n{namespace}").as_bytes()).to_hex();
+        hash.truncate(STORE_CHARS);
+        Self { sessions: Mutex::default(), cookie: format!("{COOKIE}{hash}") }
+    }
+
+    /// Returns the name of the cookie.
+    pub(crate) fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    /// Returns the value of the console's cookie. If there are several, a page of another host of
+    /// the same site may have set one of them, so none counts.
+    pub(crate) fn cookie_of<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
+        let own = pairs.filter(|(name, _)| name.trim() == self.cookie);
+        let mut values = own.map(|(_, value)| value.trim());
+        values.next().filter(|_| values.next().is_none())
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a session, and returns its secret id; `None` if the system has no random numbers.
     pub(crate) fn begin(&self, identity: Identity) -> Option<String> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).ok()?;
-        let mut id = String::with_capacity(64);
-        for byte in bytes {
-            write!(id, "{byte:02x}").ok()?;
-        }
+        let id = hex(bytes);
         let now = Instant::now();
         let mut sessions = self.open();
         sessions.retain(|_, session| !session.is_over(now));
@@ -92,15 +119,6 @@ impl Sessions {
     }
 }
 
-/// Returns the value of the console's cookie. If there are several, a page of another host of the
-/// same site may have set one of them, so none counts.
-pub(crate) fn cookie_of(headers: &HeaderMap) -> Option<&str> {
-    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
-    let mut values = pairs.filter(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim());
-    values.next().filter(|_| values.next().is_none())
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
@@ -108,13 +126,17 @@ mod tests {
     use super::*;
     use crate::Role;
 
+    fn sessions() -> Sessions {
+        Sessions::of("redis://host:6379", "shop")
+    }
+
     fn ann() -> Identity {
         Identity::new("ann", Role::Admin)
     }
 
     #[test]
     fn a_session_ends_when_it_is_told_to_and_its_id_is_not_kept() {
-        let sessions = Sessions::default();
+        let sessions = sessions();
         let id = sessions.begin(ann()).unwrap();
         let other = sessions.begin(ann()).unwrap();
         assert_eq!(sessions.find(&id), Some(ann()));
@@ -126,7 +148,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_sessions_than_the_limit() {
-        let sessions = Sessions::default();
+        let sessions = sessions();
         let person = |number: usize| Identity::new(number.to_string(), Role::Viewer);
         let ids: Vec<String> =
             (0..SESSIONS_MAX + 5).map(|number| sessions.begin(person(number)).unwrap()).collect();
@@ -136,7 +158,7 @@ mod tests {
 
     #[test]
     fn nobody_ends_the_sessions_of_others() {
-        let sessions = Sessions::default();
+        let sessions = sessions();
         let bob = sessions.begin(Identity::new("bob", Role::Viewer)).unwrap();
         for _ in 0..SESSIONS_MAX + 5 {
             sessions.begin(ann()).unwrap();
@@ -159,16 +181,29 @@ mod tests {
 
     #[test]
     fn two_cookies_of_the_same_name_count_as_none() {
+        let sessions = sessions();
         let of = |texts: &[&str]| {
             let mut headers = HeaderMap::new();
             for text in texts {
-                headers.append(header::COOKIE, HeaderValue::from_str(text).unwrap());
+                let text = text.replace("own", sessions.cookie());
+                headers.append(header::COOKIE, HeaderValue::from_str(&text).unwrap());
             }
-            cookie_of(&headers).map(str::to_owned)
+            sessions.cookie_of(&headers).map(str::to_owned)
         };
-        assert_eq!(of(&["a=1; optimus_console=x; b=2"]).as_deref(), Some("x"));
-        assert_eq!(of(&["optimus_console=x; optimus_console=y"]), None);
-        assert_eq!(of(&["optimus_console=x", "optimus_console=x"]), None);
-        assert_eq!(of(&["xoptimus_console=x"]), None);
+        assert_eq!(of(&["a=1; own=x; b=2"]).as_deref(), Some("x"));
+        assert_eq!(of(&["own=x; own=y"]), None);
+        assert_eq!(of(&["own=x", "own=x"]), None);
+        assert_eq!(of(&["xown=x"]), None);
+    }
+
+    #[test]
+    fn consoles_of_other_stores_or_namespaces_have_cookies_of_other_names() {
+        let name =
+            |address: &str, namespace: &str| Sessions::of(address, namespace).cookie().to_owned();
+        let own = name("redis://host:6379", "shop");
+        assert_eq!(own, sessions().cookie(), "it is the same after a restart");
+        assert_ne!(own, name("redis://host:6379", "bank"));
+        assert_ne!(own, name("redis://host:6379/1", "shop"));
+        assert!(own.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'), "{own}");
     }
 }

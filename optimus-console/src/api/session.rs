@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::audited::say;
 use crate::{
-    access::{Auth, COOKIE, cookie_of},
+    access::Auth,
     problem::{ErrorBody, Problem},
     seat::{Seat, Told},
     shared::App,
@@ -78,14 +78,14 @@ pub(crate) async fn sign_in(
     };
     let identity = secrets.owner(&told.token, None).ok_or_else(Problem::wrong_secret)?;
     // A session of somebody else in this browser ends.
-    if let Some(id) = cookie_of(&headers) {
+    if let Some(id) = app.sessions.cookie_of(&headers) {
         app.sessions.end(id);
     }
     let begun = app.sessions.begin(identity.clone());
     let id = begun.ok_or_else(|| Problem::unavailable("the system has no random numbers"))?;
     let act = AuditAct { who: identity.name.clone(), act: "sign-in".into(), ..AuditAct::default() };
     say(&act, "signed in");
-    let cookie = format!("{COOKIE}={id}; {}", attributes(&headers));
+    let cookie = format!("{}={id}; {}", app.sessions.cookie(), attributes(&headers));
     Ok((StatusCode::NO_CONTENT, set_cookie(&cookie)?).into_response())
 }
 
@@ -96,10 +96,10 @@ pub(crate) async fn sign_out(
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Some(id) = cookie_of(&headers) {
+    if let Some(id) = app.sessions.cookie_of(&headers) {
         app.sessions.end(id);
     }
-    let cookie = format!("{COOKIE}=; Max-Age=0; {}", attributes(&headers));
+    let cookie = format!("{}=; Max-Age=0; {}", app.sessions.cookie(), attributes(&headers));
     Ok((StatusCode::NO_CONTENT, set_cookie(&cookie)?).into_response())
 }
 

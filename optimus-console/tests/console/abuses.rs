@@ -3,7 +3,10 @@
 use optimus_console::Console;
 use serde_json::json;
 
-use crate::stage::{Served, Stage, call};
+use crate::{
+    client::Browser,
+    stage::{Served, Stage, call},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_act_of_a_foreign_page_is_refused_whatever_headers_it_has() {
@@ -102,14 +105,14 @@ async fn a_cookie_can_not_be_forged_or_used_after_the_sign_out() {
     let pair = cookie.split(';').next().unwrap();
     let ann = served.browser.with("cookie", pair);
     assert_eq!(ann.look("session").await["identity"], "ann");
-    let id = pair.split('=').nth(1).unwrap();
+    let (name, id) = pair.split_once('=').unwrap();
     for forged in [
-        "optimus_console=".to_owned(),
-        format!("optimus_console={}", "0".repeat(64)),
-        format!("optimus_console={}", &id[..63]),
-        format!("optimus_console={}", id.to_uppercase() + "x"),
-        "optimus_console=the token of ann".into(),
-        format!("optimus_console={id}; optimus_console=x"),
+        format!("{name}="),
+        format!("{name}={}", "0".repeat(64)),
+        format!("{name}={}", &id[..63]),
+        format!("{name}={}", id.to_uppercase() + "x"),
+        format!("{name}=the token of ann"),
+        format!("{name}={id}; {name}=x"),
         format!("session={id}"),
     ] {
         let browser = served.browser.with("cookie", &forged);
@@ -129,6 +132,23 @@ async fn a_cookie_can_not_be_forged_or_used_after_the_sign_out() {
     let mut stolen = served.browser.clone();
     stolen.headers = foreign;
     stolen.get("/api/v1/session").await.fails(401, "unauthorized");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_signed_in_to_consoles_of_two_namespaces_on_one_host() {
+    let (shop, bank) = (Stage::new().await, Stage::new().await);
+    let (shop, bank) = (shop.guarded(), bank.guarded());
+    let cookie = |browser: Browser| browser.headers.last().unwrap().1.clone();
+    let cookies = [cookie(shop.signed_in("ann").await), cookie(bank.signed_in("olga").await)];
+    let [name, other] = cookies.each_ref().map(|pair| pair.split_once('=').unwrap().0);
+    assert_ne!(name, other, "a browser keeps one cookie of a name, for all ports and paths");
+    let both = cookies.join("; ");
+    for (served, who) in [(&shop, "ann"), (&bank, "olga")] {
+        let browser = served.browser.with("cookie", &both);
+        assert_eq!(browser.look("session").await["identity"], who);
+    }
+    shop.browser.with("cookie", &both).act("sign-out", &json!({})).await.is(204);
+    bank.browser.with("cookie", &both).look("session").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
