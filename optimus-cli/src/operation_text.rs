@@ -1,5 +1,6 @@
 //! An operation in words: [`word`], [`tasks`], [`what`].
 
+use chrono::DateTime;
 use optimus_core::{
     Operation, OperationAct, Value,
     redact::{REDACTED, is_secret, redact_text},
@@ -43,6 +44,8 @@ pub(crate) fn tasks(operation: &Operation) -> String {
     parts.extend(each("headers").iter().map(header));
     let older = filter["older_ms"].as_u64().map(std::time::Duration::from_millis);
     parts.extend(older.map(|age| format!("older than {}", text::duration(age))));
+    let since = filter["since_ms"].as_i64().and_then(DateTime::from_timestamp_millis);
+    parts.extend(since.map(|at| format!("ended since {}", text::at(at))));
     parts.join(", ")
 }
 

@@ -254,6 +254,7 @@ impl Operation {
             "header": one(headers.iter().map(String::as_str).collect()),
             "headers": headers,
             "older_ms": filter.older_ms,
+            "since_ms": filter.since_ms,
             "text": filter.text,
         })
     }

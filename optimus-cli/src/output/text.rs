@@ -106,7 +106,12 @@ pub(crate) fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 
 /// Returns an instant and how far it is from now: `2026-11-22T18:00:00Z (5 s ago)`.
 pub(crate) fn instant(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    format!("{} ({})", at.to_rfc3339_opts(SecondsFormat::AutoSi, true), relative(at, now))
+    format!("{} ({})", self::at(at), relative(at, now))
+}
+
+/// Returns an instant alone: `2026-11-22T18:00:00Z`.
+pub(crate) fn at(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 #[cfg(test)]

@@ -124,6 +124,14 @@ async fn what_an_operation_has_cancelled_goes_back() {
     assert_eq!(undone.out, "2 requeued\n");
     let rows = stage.optimus(&["op", "list", "--json"]).ended(0).json();
     assert_eq!(rows[0]["reason"], format!("undo of {id}"));
+    let since = rows[0]["filter"]["since_ms"].as_u64().expect("an undo has a time");
+    assert!(since <= rows[0]["created_ms"].as_u64().unwrap(), "{rows:?}");
+    let audit = stage.optimus(&["audit", "list"]).ended(0).out;
+    let shown = stage.optimus(&["op", "show", rows[0]["id"].as_str().unwrap()]).ended(0).out;
+    for text in [audit, shown, stage.optimus(&["op", "list"]).ended(0).out] {
+        let tasks = "cancelled of mail, task send, ended since 20";
+        assert!(text.contains(tasks), "{text}");
+    }
     for id in &others {
         assert_eq!(stage.state(id).await, TaskState::Ready);
     }

@@ -156,6 +156,8 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
     let undo = olga.act(&format!("{path}/undo"), &json!({ "reason": "wrong" })).await.is(200);
     let undo = undo.json();
     assert_eq!((&undo["act"], &undo["matched"]), (&json!("requeue"), &json!(30)));
+    let since = undo["filter"]["since_ms"].as_u64();
+    assert!(since >= counted["created_ms"].as_u64(), "{undo}");
     assert_eq!(stage.client.inspector().counts("mail").await.unwrap().cancelled, 30);
     let confirm = format!("operations/{}/confirm", undo["id"].as_str().unwrap());
     olga.act(&confirm, &json!({ "expect": 30 })).await.is(200);
@@ -174,6 +176,8 @@ async fn a_cancel_of_many_tasks_is_undone_and_the_audit_has_its_filter() {
         let has = |part: &str| text.contains(part);
         assert!(has(r#""task":"send_mail""#) && has("x-auth-token"), "{text}");
     }
+    let confirmed = audit[0]["target"].as_str().unwrap();
+    assert!(confirmed.contains(&format!(r#""since_ms":{}"#, since.unwrap())), "{confirmed}");
 }
 
 /// Lets the worker of a task end without a report as often as the task survives that.
