@@ -124,6 +124,10 @@ async fn list(session: &Session<'_>, queue: &QueueName, limit: usize) -> Result<
     let rows: Vec<LaneRow> = lanes.into_iter().map(row).collect();
     session.known_if_empty(&rows, slice::from_ref(queue)).await?;
     session.out.rows(&rows, now, "No task waits in a lane.")?;
+    if rows.len() >= limit.min(PAGE_MAX) {
+        let more = if limit < PAGE_MAX { "; --limit shows more" } else { "" };
+        session.out.more(&format!("queue {queue} may have more lanes than these{more}"));
+    }
     Ok(Exit::Done)
 }
 

@@ -152,3 +152,22 @@ async fn a_queue_may_be_named_with_an_option_where_it_is_an_argument() {
     let one = ["dead", "retry", "--queue", "mail", "--expect", "1", "--yes"];
     assert_eq!(stage.optimus(&one).ended(0).out, "1 requeued\n");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_lanes_says_that_the_queue_may_have_more() {
+    let stage = Stage::new().await;
+    let listed = |line: &[&str]| stage.optimus(&[&["lane", "list", "mail"], line].concat());
+    for number in 0..128 {
+        let lane = |how: &str| send(how.to_owned()).lane(format!("user-{number}"));
+        stage.client.submit_all([lane("runs first"), lane("waits")]).await.unwrap();
+        if number == 0 {
+            assert_eq!(listed(&[]).ended(0).err, "");
+        }
+    }
+    let more = "queue mail may have more lanes than these";
+    for line in [&["--limit", "500"][..], &["--json"], &[]] {
+        assert_eq!(listed(line).ended(0).err, format!("{more}\n"));
+    }
+    let few = listed(&["--limit", "2"]).ended(0);
+    assert_eq!((few.out.lines().count(), few.err), (3, format!("{more}; --limit shows more\n")));
+}

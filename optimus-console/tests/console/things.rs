@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use optimus::{Client, Gate, LaneFailure, NamedCall, Schedule, TaskState, Worker};
-use optimus_core::store_schedule;
+use optimus::{Client, Gate, LaneFailure, NamedCall, Schedule, TaskState, Worker, group};
+use optimus_core::{RosterName, store_schedule};
 use optimus_testkit::{RedisServer, eventually};
 use serde_json::{Value, json};
 
@@ -237,4 +237,47 @@ async fn all_schedules_of_a_queue_are_listed_a_page_at_a_time() {
         after = next.to_owned();
     }
     assert_eq!(names.len(), 101);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_cut_ends_with_a_row_that_says_so() {
+    let stage = Stage::new().await;
+    let broker = stage.client.broker();
+    let add = async |number: u32| {
+        let name = &format!("n{number:03}");
+        let lane = |how: &str| call(how).lane(name);
+        stage.client.submit_all([lane("runs first"), lane("waits")]).await.unwrap();
+        stage.client.submit_group(group([call("x").queue("parts")])).await.unwrap();
+        let each = Schedule::every(name, Duration::from_secs(3_600)).call(call("x"));
+        stage.client.schedules().put(each).await.unwrap();
+        broker.announce_roster(&RosterName::shards(name).unwrap()).await.unwrap();
+        broker.announce_roster(&RosterName::sources(name).unwrap()).await.unwrap();
+    };
+    for number in 0..99 {
+        add(number).await;
+    }
+    let served = stage.open();
+    let last = async |path: &str| {
+        let rows = rows(&served, path).await;
+        (rows.len(), rows.last().map(|row| (row["title"].clone(), row["state"].clone())))
+    };
+    for path in ["lanes", "groups", "schedules", "shards", "sources"] {
+        let (count, last) = last(path).await;
+        assert_eq!((count, last.is_some_and(|(title, _)| title != "more")), (99, true), "{path}");
+    }
+    add(99).await;
+    add(100).await;
+    for (path, state) in [
+        ("lanes", "queue mail may have more lanes than the 100 that were read"),
+        ("lanes?queue=mail", "queue mail may have more lanes than the 100 that were read"),
+        ("groups", "queue parts may have more groups than the 100 that were read"),
+        ("schedules", "queue mail may have more schedules than the 100 that were read"),
+        (
+            "shards",
+            "100 of 101 sharded functions are listed; `optimus shard list` lists all of them",
+        ),
+        ("sources", "100 of 101 sources are listed; `optimus source list` lists all of them"),
+    ] {
+        assert_eq!(last(path).await, (101, Some((json!("more"), json!(state)))), "{path}");
+    }
 }

@@ -88,6 +88,18 @@ async fn rows_of<R: Future<Output = Result<Vec<ThingRow>, Error>>>(
     Ok(Page::new(rows, next))
 }
 
+/// Says that not all things were read.
+fn more_row(queue: Option<&QueueName>, state: String) -> ThingRow {
+    ThingRow {
+        title: "more".to_owned(),
+        name: String::new(),
+        queue: queue.map(QueueName::to_string),
+        state,
+        facts: Vec::new(),
+        acts: Vec::new(),
+    }
+}
+
 fn unreadable_row(queue: &QueueName, problem: &Error) -> ThingRow {
     ThingRow {
         title: "unreadable".to_owned(),

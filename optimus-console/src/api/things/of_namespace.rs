@@ -5,6 +5,7 @@ use optimus_core::{DispenserDetails, ShardDetails, ShardsDetails, SourceDetails}
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::more_row;
 use crate::{
     access::Payloads,
     api::page::Page,
@@ -25,10 +26,21 @@ pub(crate) async fn shards(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem> 
     seat.sees_all("sharded functions")?;
     let names = seat.app.client.shard_names().await?;
     let mut rows = Vec::new();
+    let more = more_of(&names, "sharded functions", "shard list");
     for name in names.into_iter().take(NAMES_MAX) {
         rows.push(shards_row(&seat.app.client.shards(name).look().await?, seat.payloads()));
     }
+    rows.extend(more);
     Ok(Json(Page::new(rows, None)))
+}
+
+/// Says how many of these names are listed, if not all are.
+fn more_of(names: &[String], things: &str, command: &str) -> Option<ThingRow> {
+    let count = names.len();
+    let state = format!(
+        "{NAMES_MAX} of {count} {things} are listed; `optimus {command}` lists all of them"
+    );
+    (count > NAMES_MAX).then(|| more_row(None, state))
 }
 
 fn shards_row(found: &ShardsDetails, payloads: Payloads) -> ThingRow {
@@ -64,9 +76,11 @@ pub(crate) async fn sources(seat: Seat) -> Result<Json<Page<ThingRow>>, Problem>
     seat.sees_all("sources")?;
     let names = seat.app.client.sources().await?;
     let mut rows = Vec::new();
+    let more = more_of(&names, "sources", "source list");
     for name in names.into_iter().take(NAMES_MAX) {
         rows.push(source_row(&seat.app.client.source(name).look().await?, payloads));
     }
+    rows.extend(more);
     Ok(Json(Page::new(rows, None)))
 }
 

@@ -6,7 +6,7 @@ use optimus_core::{
     ScheduleDetails, WorkerDetails,
 };
 
-use super::{ROWS_A_QUEUE, ThingsOf, queues_of, rows_of};
+use super::{ROWS_A_QUEUE, ThingsOf, more_row, queues_of, rows_of};
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -28,7 +28,11 @@ pub(crate) async fn lanes(
     let (inspector, payloads) = (&seat.inspector(), seat.payloads());
     let page = rows_of(queues, |queue| async move {
         let lanes = inspector.lanes(&queue, ROWS_A_QUEUE).await?;
-        Ok(lanes.iter().map(|lane| lane_row(&queue, lane, payloads)).collect())
+        let mut rows: Vec<_> = lanes.iter().map(|lane| lane_row(&queue, lane, payloads)).collect();
+        if lanes.len() >= ROWS_A_QUEUE {
+            rows.push(more_of(&queue, "lanes"));
+        }
+        Ok(rows)
     });
     Ok(Json(page.await?))
 }
@@ -88,23 +92,18 @@ pub(crate) async fn limits(
             rows.push(row);
         }
         if limits.len() >= ROWS_A_QUEUE {
-            rows.push(more_row(&queue));
+            rows.push(more_of(&queue, "limits"));
         }
         Ok(rows)
     });
     Ok(Json(page.await?))
 }
 
-/// Says that not all limits of a queue were read.
-fn more_row(queue: &QueueName) -> ThingRow {
-    ThingRow {
-        title: "more".to_owned(),
-        name: String::new(),
-        queue: Some(queue.to_string()),
-        state: format!("queue {queue} may have more limits than the {ROWS_A_QUEUE} that were read"),
-        facts: Vec::new(),
-        acts: Vec::new(),
-    }
+/// Says that not all lanes, limits, groups or schedules of a queue were read.
+fn more_of(queue: &QueueName, things: &str) -> ThingRow {
+    let state =
+        format!("queue {queue} may have more {things} than the {ROWS_A_QUEUE} that were read");
+    more_row(Some(queue), state)
 }
 
 /// Who has set a limit, and when.
@@ -165,7 +164,8 @@ pub(crate) async fn groups(
     let inspector = &seat.inspector();
     let page = rows_of(queues, |queue| async move {
         let page = inspector.groups(&queue, None, ROWS_A_QUEUE).await?;
-        Ok(page.rows.iter().map(group_row).collect())
+        let more = page.next.map(|_| more_of(&queue, "groups"));
+        Ok(page.rows.iter().map(group_row).chain(more).collect())
     });
     Ok(Json(page.await?))
 }
@@ -203,8 +203,11 @@ pub(crate) async fn schedules(
         return Ok(Json(schedules_of(&seat, queue, after.as_ref()).await?));
     }
     let seat = &seat;
-    let page =
-        rows_of(queues, |queue| async move { Ok(schedules_of(seat, &queue, None).await?.rows) });
+    let page = rows_of(queues, |queue| async move {
+        let mut page = schedules_of(seat, &queue, None).await?;
+        page.rows.extend(page.next.map(|_| more_of(&queue, "schedules")));
+        Ok(page.rows)
+    });
     Ok(Json(page.await?))
 }
 
