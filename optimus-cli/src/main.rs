@@ -34,6 +34,7 @@ mod signals;
 mod tally;
 mod top;
 mod unknown;
+mod unread;
 
 use std::process::ExitCode;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use clap::{Args, builder::NonEmptyStringValueParser};
 use optimus_core::{
-    Fingerprint, OperationFilter, PAGE_MAX, PageCursor, QueueName, Reason, TaskRow, TaskState,
+    Error, Fingerprint, Inspector, OperationFilter, PAGE_MAX, PageCursor, QueueName, Reason,
+    TaskRow, TaskState,
 };
 
-use crate::{failure::Failure, found::Found, parse, session::Session};
+use crate::{failure::Failure, found::Found, parse, session::Session, unread::Unread};
 
 /// How many tasks one command finds: their ids are kept in memory.
 pub(crate) const MATCHES_MAX: usize = 100_000;
@@ -116,7 +117,8 @@ impl Filter {
     }
 }
 
-/// Reads the tasks of these queues in a state that the filter takes, at most [`MATCHES_MAX`].
+/// Reads the tasks of these queues in a state that the filter takes, at most [`MATCHES_MAX`]. Warns
+/// of a queue that Redis refuses to read, and leaves it out.
 pub(crate) async fn find(
     session: &Session<'_>,
     queues: &[QueueName],
@@ -124,31 +126,49 @@ pub(crate) async fn find(
     filter: &Filter,
 ) -> Result<Found, Failure> {
     let (now, mut found) = (session.now().await?, Found::default());
-    let takes = filter.takes(now)?;
+    let (takes, inspector) = (filter.takes(now)?, session.inspector());
+    let mut unread = Unread::default();
     for queue in queues {
         for state in states {
-            let mut after: Option<PageCursor> = None;
-            loop {
-                let page =
-                    session.inspector().list(queue, *state, after.as_ref(), PAGE_MAX).await?;
-                for row in page.rows {
-                    found.scanned += 1;
-                    // What has ended since is not meant.
-                    let is_new = state.is_terminal() && row.at > Some(now);
-                    if !is_new && takes(&row) {
-                        found.add(&row);
-                    }
-                }
-                after = page.next;
-                if found.is_full() || found.scanned >= SCANNED_MAX {
-                    found.is_whole = false;
-                    return Ok(found);
-                }
-                if after.is_none() {
-                    break;
-                }
+            // What has ended since is not meant.
+            let is_new = |row: &TaskRow| state.is_terminal() && row.at > Some(now);
+            let is_meant = |row: &TaskRow| !is_new(row) && takes(row);
+            let reading = find_in(&inspector, (queue, *state), is_meant, &mut found);
+            if unread.sort(queue, reading.await)?.is_none() || !found.is_whole {
+                break;
             }
         }
+        if !found.is_whole {
+            break;
+        }
     }
+    session.leave_out(&unread)?;
     Ok(found)
+}
+
+/// Reads the tasks of a queue in a state that are meant.
+async fn find_in(
+    inspector: &Inspector,
+    (queue, state): (&QueueName, TaskState),
+    is_meant: impl Fn(&TaskRow) -> bool,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let mut after: Option<PageCursor> = None;
+    loop {
+        let page = inspector.list(queue, state, after.as_ref(), PAGE_MAX).await?;
+        for row in page.rows {
+            found.scanned += 1;
+            if is_meant(&row) {
+                found.add(&row);
+            }
+        }
+        after = page.next;
+        if found.is_full() || found.scanned >= SCANNED_MAX {
+            found.is_whole = false;
+            return Ok(());
+        }
+        if after.is_none() {
+            return Ok(());
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! A connected command: [`Session`].
 
-use std::cell::Cell;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use chrono::{DateTime, Utc};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use optimus_core::{Client, Error, Inspector, QueueName, TaskId, environment};
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     failure::{Exit, Failure},
     operator,
     output::Out,
+    unread::Unread,
 };
 
 /// How many requests are under way at once.
@@ -28,8 +29,8 @@ pub(crate) struct Session<'a> {
     pub(crate) by: String,
     /// Why the operator pauses something.
     pub(crate) reason: String,
-    /// Whether a queue was left out, because Redis refuses to read it.
-    has_left_out: Cell<bool>,
+    /// The queues that were left out, because Redis refuses to read them.
+    left_out: RefCell<BTreeSet<QueueName>>,
 }
 
 impl<'a> Session<'a> {
@@ -45,8 +46,8 @@ impl<'a> Session<'a> {
         let client = connect(global, namespace.as_deref()).await?;
         let reason = global.reason.clone().unwrap_or_default();
         let by = operator::name(global.operator.as_deref());
-        let (consent, has_left_out) = (Consent::of(global), Cell::new(false));
-        Ok(Self { client, out, global, consent, by, reason, has_left_out })
+        let (consent, left_out) = (Consent::of(global), RefCell::default());
+        Ok(Self { client, out, global, consent, by, reason, left_out })
     }
 
     pub(crate) fn inspector(&self) -> Inspector {
@@ -78,15 +79,22 @@ impl<'a> Session<'a> {
         queues: &[QueueName],
         read: impl Fn(Inspector, QueueName) -> R,
     ) -> Result<Vec<T>, Failure> {
-        let (seen, unread) = self.each_readable(queues, read).await?;
-        if seen.is_empty() && !unread.is_empty() {
-            return Err(Failure::new(unread.join("; ")));
-        }
-        for problem in &unread {
-            self.has_left_out.set(true);
-            self.out.warn(problem);
-        }
+        let (seen, unread) = self.sorted(queues, read).await?;
+        self.leave_out(&unread)?;
         Ok(seen)
+    }
+
+    /// Warns of queues that a command leaves out; an error if it has read no other one.
+    pub(crate) fn leave_out(&self, unread: &Unread) -> Result<(), Failure> {
+        if unread.is_all() {
+            return Err(Failure::new(unread.text()));
+        }
+        for (queue, problem) in unread.queues() {
+            if self.left_out.borrow_mut().insert(queue.clone()) {
+                self.out.warn(problem);
+            }
+        }
+        Ok(())
     }
 
     /// Returns what `read` returns for each queue that can be read, in order, and why the others
@@ -96,25 +104,31 @@ impl<'a> Session<'a> {
         queues: &[QueueName],
         read: impl Fn(Inspector, QueueName) -> R,
     ) -> Result<(Vec<T>, Vec<String>), Failure> {
+        let (seen, unread) = self.sorted(queues, read).await?;
+        Ok((seen, unread.problems()))
+    }
+
+    async fn sorted<T, R: Future<Output = Result<T, Error>>>(
+        &self,
+        queues: &[QueueName],
+        read: impl Fn(Inspector, QueueName) -> R,
+    ) -> Result<(Vec<T>, Unread), Failure> {
         let reads = queues.iter().map(|queue| {
             let reading = read(self.inspector(), queue.clone());
             async move { (queue, reading.await) }
         });
         let mut answers = stream::iter(reads).buffered(REQUESTS_MAX);
-        let (mut seen, mut unread) = (Vec::new(), Vec::new());
+        let (mut seen, mut unread) = (Vec::new(), Unread::default());
         while let Some((queue, answer)) = answers.next().await {
-            match answer {
-                Ok(found) => seen.push(found),
-                Err(problem) if problem.is_rejected() => unread.push(unreadable(queue, &problem)),
-                Err(problem) => return Err(problem.into()),
-            }
+            seen.extend(unread.sort(queue, answer)?);
         }
         Ok((seen, unread))
     }
 
     /// Returns the exit code of a command that has worked, of which a queue may have been left out.
     pub(crate) fn exit(&self, exit: Exit) -> Exit {
-        if exit == Exit::Done && self.has_left_out.get() { Exit::Partly } else { exit }
+        let is_partly = matches!(exit, Exit::Done | Exit::NotFound);
+        if is_partly && !self.left_out.borrow().is_empty() { Exit::Partly } else { exit }
     }
 
     /// Returns the id that a text names: `queue/uuid`, or the uuid of a task of any queue.
@@ -122,9 +136,14 @@ impl<'a> Session<'a> {
         if text.contains('/') {
             return Ok(text.parse()?);
         }
-        let mut found = self.holders_of(text).await?;
+        let (mut found, unread) = self.holders_of(text).await?;
         let text = text.trim();
         match found.len() {
+            // It may be in one of these.
+            0 if !unread.is_empty() => Err(Failure::new(format!(
+                "no queue that can be read has a task {text}; {}",
+                unread.text()
+            ))),
             0 => Err(Failure::not_found(format!(
                 "no queue has a task {text}; is it in another namespace, or no longer kept?"
             ))),
@@ -136,8 +155,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the tasks and groups of all queues that have this uuid.
-    pub(crate) async fn holders_of(&self, uuid: &str) -> Result<Vec<TaskId>, Failure> {
+    /// Returns the tasks and groups of all queues that have this uuid, and the queues that Redis
+    /// refuses to read.
+    pub(crate) async fn holders_of(&self, uuid: &str) -> Result<(Vec<TaskId>, Unread), Failure> {
         let queues = self.inspector().queues().await?;
         let ids: Result<Vec<TaskId>, _> =
             queues.iter().map(|queue| format!("{queue}/{}", uuid.trim()).parse()).collect();
@@ -146,27 +166,28 @@ impl<'a> Session<'a> {
                 "{uuid:?} is not the id of a task; write queue/uuid, or the uuid alone"
             )));
         };
-        let looks = ids.into_iter().map(|id| async {
-            let group = self.client.group::<()>(id.clone());
-            let is_known = match self.inspector().get(&id).await? {
-                Some(_) => true,
-                None => match group.progress().await {
-                    Ok(_) => true,
-                    Err(problem) if problem.is_forgotten() || problem.is_invalid() => false,
-                    Err(problem) => return Err(problem),
-                },
-            };
-            Ok(is_known.then_some(id))
-        });
-        let found: Vec<Option<TaskId>> =
-            stream::iter(looks).buffered(REQUESTS_MAX).try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
+        let looks = ids.into_iter().map(|id| async { (self.has(&id).await, id) });
+        let mut answers = stream::iter(looks).buffered(REQUESTS_MAX);
+        let (mut found, mut unread) = (Vec::new(), Unread::default());
+        while let Some((answer, id)) = answers.next().await {
+            if unread.sort(id.queue(), answer)? == Some(true) {
+                found.push(id);
+            }
+        }
+        Ok((found, unread))
     }
-}
 
-/// Says that a queue can't be read.
-pub(crate) fn unreadable(queue: &QueueName, problem: &Error) -> String {
-    format!("queue {queue} can't be read: {problem}")
+    /// Returns whether there is a task or a group with this id.
+    async fn has(&self, id: &TaskId) -> Result<bool, Error> {
+        if self.inspector().get(id).await?.is_some() {
+            return Ok(true);
+        }
+        match self.client.group::<()>(id.clone()).progress().await {
+            Ok(_) => Ok(true),
+            Err(problem) if problem.is_forgotten() || problem.is_invalid() => Ok(false),
+            Err(problem) => Err(problem),
+        }
+    }
 }
 
 fn set(name: &str) -> Option<String> {

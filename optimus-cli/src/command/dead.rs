@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clap::{Args, Subcommand};
-use optimus_core::{PAGE_MAX, QueueName, TaskState};
+use optimus_core::{Error, Inspector, PAGE_MAX, QueueName, TaskRow, TaskState};
 
 use super::{fingerprint_row::CauseRow, task_row::TaskRecordRow};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     parse,
     queue_names::QueueNames,
     session::Session,
+    unread::Unread,
 };
 
 #[derive(Debug, Subcommand)]
@@ -82,21 +83,13 @@ pub(crate) async fn run(command: DeadCommand, session: &Session<'_>) -> Result<E
 async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit, Failure> {
     let (now, mut rows) = (session.now().await?, Vec::new());
     let (mut is_more, takes) = (false, which.filter.takes(now)?);
+    let (inspector, mut unread) = (session.inspector(), Unread::default());
     for queue in session.queues(which.queues.named()).await? {
-        let mut after = None;
-        while rows.len() < limit {
-            let page =
-                session.inspector().list(&queue, TaskState::Dead, after.as_ref(), PAGE_MAX).await?;
-            let matching = page.rows.iter().filter(|row| takes(row));
-            rows.extend(matching.map(TaskRecordRow::of));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        is_more |= after.is_some() || rows.len() > limit;
+        let reading = read_dead(&inspector, &queue, &takes, (&mut rows, limit));
+        is_more |= unread.sort(&queue, reading.await)?.unwrap_or_default() || rows.len() > limit;
         rows.truncate(limit);
     }
+    session.leave_out(&unread)?;
     session.known_if_empty(&rows, which.queues.named()).await?;
     let nothing =
         Nothing { of_all: "No task is dead.", of_filter: "No dead task matches the filter." };
@@ -109,11 +102,35 @@ async fn list(session: &Session<'_>, which: &Which, limit: usize) -> Result<Exit
     Ok(Exit::Done)
 }
 
+/// Adds the dead tasks of a queue that are taken, until there are enough rows. Returns whether it
+/// has not read all of them.
+async fn read_dead(
+    inspector: &Inspector,
+    queue: &QueueName,
+    takes: impl Fn(&TaskRow) -> bool,
+    (rows, limit): (&mut Vec<TaskRecordRow>, usize),
+) -> Result<bool, Error> {
+    let mut after = None;
+    while rows.len() < limit {
+        let page = inspector.list(queue, TaskState::Dead, after.as_ref(), PAGE_MAX).await?;
+        let matching = page.rows.iter().filter(|row| takes(row));
+        rows.extend(matching.map(TaskRecordRow::of));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(after.is_some())
+}
+
 async fn fingerprints(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
     let (now, mut rows) = (session.now().await?, Vec::new());
     let (mut scanned, mut dead) = (0, 0);
-    for queue in session.queues(queues).await? {
-        let found = session.inspector().fingerprints(&queue).await?;
+    let read = async |inspector: Inspector, queue: QueueName| {
+        let found = inspector.fingerprints(&queue).await?;
+        Ok((queue, found))
+    };
+    for (queue, found) in session.each_queue(&session.queues(queues).await?, read).await? {
         (scanned, dead) = (scanned + found.scanned, dead + found.dead);
         rows.extend(CauseRow::all(&queue, found, session.out.secrets()));
     }
@@ -141,11 +158,14 @@ async fn change(
 async fn export(session: &Session<'_>, which: &Which) -> Result<Exit, Failure> {
     let queues = session.queues(which.queues.named()).await?;
     let found = page::find(session, &queues, &[TaskState::Dead], &which.filter).await?;
+    let mut unread = Unread::default();
     for id in &found.ids {
-        if let Some(task) = session.inspector().get(id).await? {
+        let task = session.inspector().get(id).await;
+        if let Some(task) = unread.sort(id.queue(), task)?.flatten() {
             session.out.line_of_json(&super::task_show::exported(&task, session.out.secrets()))?;
         }
     }
+    session.leave_out(&unread)?;
     if found.is_whole {
         return Ok(Exit::Done);
     }

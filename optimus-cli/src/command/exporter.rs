@@ -11,8 +11,9 @@ use crate::{
     exporter::Page,
     failure::{Exit, Failure},
     parse,
-    session::{Session, unreadable},
+    session::Session,
     signals::asked_to_end,
+    unread::unreadable,
 };
 
 /// The shortest time between two reads. A shorter one would be work for Redis that nobody sees.

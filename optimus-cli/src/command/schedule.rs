@@ -1,7 +1,7 @@
 //! `optimus schedule`: cron and intervals.
 
 use clap::Subcommand;
-use optimus_core::{PAGE_MAX, QueueName, ScheduleDetails, WorkerDetails};
+use optimus_core::{Error, Inspector, PAGE_MAX, QueueName, ScheduleDetails, WorkerDetails};
 use serde::Serialize;
 use serde_json::json;
 
@@ -122,30 +122,32 @@ fn changed(session: &Session<'_>, name: &str, done: &str) -> Result<Exit, Failur
 
 /// Reads the workers of a queue, if one of its schedules is overdue.
 async fn workers_if_overdue(
-    session: &Session<'_>,
+    inspector: &Inspector,
     queue: &QueueName,
     found: &[ScheduleDetails],
-) -> Result<Vec<WorkerDetails>, Failure> {
+) -> Result<Vec<WorkerDetails>, Error> {
     if found.iter().any(ScheduleDetails::is_overdue) {
-        return Ok(session.inspector().workers(queue).await?);
+        return inspector.workers(queue).await;
     }
     Ok(Vec::new())
 }
 
 async fn list(session: &Session<'_>, queues: &[QueueName]) -> Result<Exit, Failure> {
-    let (now, mut rows) = (session.now().await?, Vec::new());
-    for queue in session.queues(queues).await? {
-        let mut after = None;
+    let now = session.now().await?;
+    let read = async |inspector: Inspector, queue: QueueName| {
+        let (mut rows, mut after) = (Vec::new(), None);
         loop {
             let page = session.client.schedules().list(&queue, after.as_ref(), PAGE_MAX).await?;
-            let workers = workers_if_overdue(session, &queue, &page.rows).await?;
+            let workers = workers_if_overdue(&inspector, &queue, &page.rows).await?;
             rows.extend(page.rows.iter().map(|found| ScheduleRow::of(found, &workers)));
             after = page.next;
             if after.is_none() {
-                break;
+                return Ok(rows);
             }
         }
-    }
+    };
+    let parts = session.each_queue(&session.queues(queues).await?, read).await?;
+    let rows: Vec<ScheduleRow> = parts.into_iter().flatten().collect();
     session.known_if_empty(&rows, queues).await?;
     session.out.rows(&rows, now, "There is no schedule.")?;
     Ok(Exit::Done)
@@ -163,7 +165,9 @@ struct Shown {
 async fn show(session: &Session<'_>, name: &str) -> Result<Exit, Failure> {
     let found = get(session, name).await?;
     let (now, ticks) = (session.now().await?, session.client.schedules().history(name).await?);
-    let workers = workers_if_overdue(session, &found.queue, std::slice::from_ref(&found)).await?;
+    let workers =
+        workers_if_overdue(&session.inspector(), &found.queue, std::slice::from_ref(&found))
+            .await?;
     let row = ScheduleRow::of(&found, &workers);
     // A pause has no instants, as the list says.
     let shown = if found.paused.is_some() { 0 } else { SHOWN };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use futures_util::{StreamExt, TryStreamExt, stream};
-use optimus_core::{Key, QueueName, TaskId, TaskState};
+use futures_util::{StreamExt, stream};
+use optimus_core::{Error, Key, QueueName, TaskId, TaskState};
 use serde::Serialize;
 
 use super::task_row::tone;
@@ -17,6 +17,7 @@ use crate::{
         text,
     },
     session::{REQUESTS_MAX, Session},
+    unread::Unread,
 };
 
 /// Find a task by its id or its biz id, in all queues.
@@ -64,12 +65,15 @@ impl Row for HitRow {
 }
 
 pub(crate) async fn run(search: Search, session: &Session<'_>) -> Result<Exit, Failure> {
-    let mut hits = Vec::new();
+    let (mut hits, mut unread) = (Vec::new(), Unread::default());
     let wanted = search.text.trim();
     let ids = match wanted.parse::<TaskId>() {
         Ok(id) => vec![id],
         Err(_) => match session.holders_of(wanted).await {
-            Ok(ids) => ids,
+            Ok((ids, refused)) => {
+                unread = refused;
+                ids
+            }
             Err(failure) if failure.exit == Exit::Usage => Vec::new(),
             Err(failure) => return Err(failure),
         },
@@ -81,13 +85,15 @@ pub(crate) async fn run(search: Search, session: &Session<'_>) -> Result<Exit, F
     let asked: BTreeSet<String> = names.iter().map(|(_, task)| task.clone()).collect();
     let finds = names.into_iter().map(|(queue, task)| {
         let (inspector, key) = (session.inspector(), Key::new(queue.as_str(), task, &search.text));
-        async move { inspector.find(&key).await }
+        async move { (inspector.find(&key).await, queue) }
     });
-    let found: Vec<Option<TaskId>> =
-        stream::iter(finds).buffered(REQUESTS_MAX).try_collect().await?;
-    for id in found.into_iter().flatten() {
-        hits.extend(look(session, id, "biz id").await?);
+    let mut answers = stream::iter(finds).buffered(REQUESTS_MAX);
+    while let Some((answer, queue)) = answers.next().await {
+        let Some(id) = unread.sort(&queue, answer)?.flatten() else { continue };
+        let hit = look(session, id, "biz id").await;
+        hits.extend(unread.sort(&queue, hit)?.flatten());
     }
+    session.leave_out(&unread)?;
     let now = session.now().await?;
     let names = text::count(asked.len() as u64, "task name");
     session.out.rows(
@@ -128,7 +134,7 @@ async fn look(
     session: &Session<'_>,
     id: TaskId,
     by: &'static str,
-) -> Result<Option<HitRow>, Failure> {
+) -> Result<Option<HitRow>, Error> {
     if let Some(task) = session.inspector().get(&id).await? {
         let name = task.record.and_then(Result::ok).map(|record| record.task);
         let of_summary = task.summary.and_then(|text| text.split(' ').next().map(str::to_owned));

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use optimus::Client;
+use optimus::{Client, Schedule, TaskId, TaskState, Worker};
 use optimus_testkit::{RedisServer, eventually};
 
 use crate::{
     kit::{optimus, run, set_text},
-    stage::Stage,
+    stage::{SOON, Stage, send},
 };
 
 #[test]
@@ -104,6 +104,67 @@ async fn a_queue_that_redis_refuses_to_read_is_named_and_hides_no_other() {
     let none = ran(&["queue", "list"]).ended(1);
     assert!(none.out.is_empty() && none.err.contains("queue mail can't be read"), "{none:?}");
     ran(&["doctor"]).ended(8);
+}
+
+/// Ends a task of each queue as dead, and returns their ids.
+async fn dead_in<const N: usize>(url: &str, client: &Client, queues: [&str; N]) -> [TaskId; N] {
+    let mut ids = Vec::new();
+    for queue in queues {
+        let call = send("fail: no route".to_owned()).queue(queue).biz_id("o-17");
+        ids.push(client.submit(call).await.unwrap().id().clone());
+    }
+    let worker = Worker::builder(url).only_named_tasks().task(send).queues(queues).build().unwrap();
+    let are_dead = eventually("they are dead", SOON, async || {
+        let inspector = client.inspector();
+        for id in &ids {
+            if inspector.get(id).await.unwrap().unwrap().state != TaskState::Dead {
+                return false;
+            }
+        }
+        true
+    });
+    worker.run_until(are_dead).await.unwrap();
+    ids.try_into().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_redis_refuses_to_read_is_left_out_of_what_is_listed_of_all_queues() {
+    let server = RedisServer::start();
+    let (url, broken) = (server.url(), "warning: queue broken can't be read");
+    let client = Client::connect(&url).await.unwrap();
+    let [lost, mail] = dead_in(&url, &client, ["broken", "mail"]).await;
+    for queue in ["broken", "mail"] {
+        let call = send(String::new()).queue(queue);
+        let schedule = Schedule::every(format!("each-{queue}"), SOON).call(call);
+        client.schedules().put(schedule).await.unwrap();
+    }
+    for key in ["tasks", "dead", "errors", "schedules"] {
+        set_text(&url, &format!("{{optimus:broken:0}}:{key}"));
+    }
+    let ran = |line: &[&str]| run(optimus().args(line).env("OPTIMUS_URL", &url), "");
+    for line in [
+        &["dead", "list"][..],
+        &["dead", "fingerprints"],
+        &["dead", "export"],
+        &["schedule", "list"],
+        &["search", mail.uuid().to_string().as_str()],
+        &["search", "o-17", "--task", "send"],
+    ] {
+        let listed = ran(line).ended(5);
+        assert!(listed.out.contains("mail") && !listed.out.contains("broken"), "{listed:?}");
+        assert_eq!(listed.err.matches(broken).count(), 1, "{line:?}: {listed:?}");
+    }
+    let none = ran(&["search", &lost.uuid().to_string()]).ended(5);
+    assert!(none.out.contains("Nothing was found") && none.err.contains(broken), "{none:?}");
+    let shown = ran(&["task", "show", &mail.uuid().to_string()]).ended(0);
+    assert!(shown.out.contains("no route") && shown.err.is_empty(), "it was found: {shown:?}");
+    let hidden = ran(&["task", "show", &lost.uuid().to_string()]).ended(1).err;
+    let why = "no queue that can be read has a task";
+    assert!(hidden.contains(why) && hidden.contains("queue broken can't be read"), "{hidden}");
+    for line in ["dead list --queue broken", "dead export --queue broken"] {
+        let refused = ran(&line.split(' ').collect::<Vec<_>>()).ended(1);
+        assert!(refused.err.contains("queue broken can't be read"), "{refused:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
