@@ -118,7 +118,9 @@ impl Counts {
         match (parts.join(", "), self.lost) {
             (text, _) if text.is_empty() => "none ended".to_owned(),
             (text, 0) => text,
-            (text, lost) => format!("{text}; {lost} of them lost with their worker"),
+            // The counts before have other retries and deaths, too.
+            (text, 1) => format!("{text}; 1 attempt was lost with another worker"),
+            (text, lost) => format!("{text}; {lost} attempts were lost with another worker"),
         }
     }
 }
@@ -156,7 +158,9 @@ mod tests {
         let counts = tally.take();
         let expected = Counts { retry: 2, lost: 1, unanswered: 1, ..Counts::default() };
         assert_eq!(counts, expected);
-        let text = "2 will be retried, 1 unanswered; 1 of them lost with their worker";
+        let text = "2 will be retried, 1 unanswered; 1 attempt was lost with another worker";
         assert_eq!(counts.text(), text);
+        let text = "2 will be retried; 2 attempts were lost with another worker";
+        assert_eq!(Counts { retry: 2, lost: 2, ..Counts::default() }.text(), text);
     }
 }
