@@ -286,6 +286,18 @@ impl Control {
             Self::Cancel => "cancelled by its handler".into(),
         }
     }
+
+    /// Returns the text after the last retry, so that the error of a dead task promises none.
+    fn last_text(self) -> String {
+        match self {
+            Self::RetryAfter(wait, scope) => {
+                let pauses =
+                    scope.map_or_else(String::new, |s| format!("; its {} pauses", s.word()));
+                format!("asked to be retried in {wait:?}, but no retry is left{pauses}")
+            }
+            other => other.text(),
+        }
+    }
 }
 
 /// Accepts at most this many bytes, because an error may write an endless text.
@@ -318,8 +330,23 @@ const COMPARED_BYTES_MAX: usize = 1024;
 /// word [`Cancel`] after its reason, which the task's state already shows.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
+/// The same after the last retry: the word [`Retry`] says that none is left.
+pub struct LastChain<'a>(pub &'a (dyn Error + 'static));
+
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(Control::text, f)
+    }
+}
+
+impl fmt::Display for LastChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Chain(self.0).write(Control::last_text, f)
+    }
+}
+
+impl Chain<'_> {
+    fn write(&self, text_of: fn(Control) -> String, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut next, mut written) = (Some(self.0), None::<String>);
         let mut between = "";
         for _ in 0..SOURCES_MAX {
@@ -327,7 +354,7 @@ impl fmt::Display for Chain<'_> {
             next = error.source();
             let word = Control::shown_by(error);
             // The cause of a word is the next line.
-            let text = word.map(Control::text).or_else(|| {
+            let text = word.map(text_of).or_else(|| {
                 let mut text = Short::up_to(COMPARED_BYTES_MAX);
                 write!(text, "{error}").ok().map(|()| text.text)
             });

@@ -175,6 +175,21 @@ fn the_cause_of_a_word_is_written_once() {
 }
 
 #[test]
+fn after_the_last_retry_the_word_says_that_none_is_left_wherever_it_is() {
+    let written = |error: BoxError| LastChain(&*error).to_string();
+    let left = "asked to be retried in 1s, but no retry is left";
+    assert_eq!(written(Retry::after(SECOND).into()), left);
+    let retry = || Retry::after(SECOND).pause_lane().because("boom");
+    let expected = format!("{left}; its lane pauses\n  caused by: boom");
+    assert_eq!(written(retry().into()), expected);
+    let above = anyhow::Error::new(retry()).context("above");
+    assert_eq!(written(above.into()), format!("above\n  caused by: {expected}"));
+    for other in [Fatal::new("boom").into(), BoxError::from("boom")] {
+        assert_eq!(written(other), "boom");
+    }
+}
+
+#[test]
 fn a_word_shows_its_cause_after_an_error_whose_display_panics() {
     #[derive(Debug)]
     struct Panics;

@@ -173,7 +173,7 @@ pub use self::{
         Results, Schedules, ShardsHandle, SourceHandle, StepHandle, SubmitAllError, TaskHandle,
     },
     context::Context,
-    control_words::{BoxError, Cancel, Chain, Control, Fatal, Retry, Snooze},
+    control_words::{BoxError, Cancel, Chain, Control, Fatal, LastChain, Retry, Snooze},
     credentials::Credentials,
     current_group::CurrentGroup,
     data::{Data, DataKey},

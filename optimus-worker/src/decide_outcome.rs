@@ -1,12 +1,16 @@
 //! Decides how an attempt is reported, from the way in which it ended: [`decide`]. This code does
 //! not call Redis.
 
-use std::{error::Error, fmt::Write, time::Duration};
+use std::{
+    error::Error,
+    fmt::{Display, Write},
+    time::Duration,
+};
 
 use optimus_core::{
     AttemptError, BLOB_BYTES_MIN, Backoff, Bounded, Chain, Control, DateTime, Fingerprint,
-    Interrupted, Lane, Lease, Member, OnLost, PanicPlace, QueueName, Ran, Reason, RunError,
-    ShutScope, TEXT_BYTES_MAX,
+    Interrupted, Lane, LastChain, Lease, Member, OnLost, PanicPlace, QueueName, Ran, Reason,
+    RunError, ShutScope, TEXT_BYTES_MAX,
     broker::{Completion, Failure, FailureOutcome, Give, Release, Shutting, SizeLimit},
     cut, with_place,
 };
@@ -109,8 +113,8 @@ impl Report {
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) report: Report,
-    /// Whether the handler itself asked for the retry.
-    pub(crate) asked: bool,
+    /// The text of the error for a call without a retry, if the handler itself asked for the retry.
+    pub(crate) asked: Option<Box<str>>,
     /// Whether the handler itself gave the task up.
     pub(crate) is_fatal: bool,
     /// Why the handler asked for a snooze.
@@ -122,7 +126,7 @@ pub(crate) struct Decision {
 
 impl From<Report> for Decision {
     fn from(report: Report) -> Self {
-        Self { report, asked: false, is_fatal: false, because: None, followers: None }
+        Self { report, asked: None, is_fatal: false, because: None, followers: None }
     }
 }
 
@@ -204,9 +208,13 @@ fn panicked(attempt: &Attempt, text: String, place: Option<&PanicPlace>, random:
 /// Returns the text of an error and the texts of its sources, cut at [`TEXT_BYTES_MAX`]. The
 /// error may write any amount of text.
 pub(crate) fn text(problem: &(dyn Error + 'static)) -> String {
+    bounded(Chain(problem))
+}
+
+fn bounded(error: impl Display) -> String {
     let mut text = Bounded::default();
     // Text that does not fit is left out.
-    let written = guarded(|| write!(text, "{}", Chain(problem)).is_ok());
+    let written = guarded(|| write!(text, "{error}").is_ok());
     let Bounded(mut text) = text;
     if let Err(panic) = written {
         drop(guarded(|| tracing::error!(panic, "the text of an error panicked")));
@@ -222,13 +230,15 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     let message = text(problem);
     // An error whose source panics is not a control word.
     let word = guarded(|| Control::of(problem)).unwrap_or(Control::Fail);
+    let asked = matches!(word, Control::RetryAfter(..));
+    let asked = asked.then(|| bounded(LastChain(problem)).into_boxed_str());
     let report = match word {
         Control::RetryAfter(wait, scope) => {
             let wait = wait.min(optimus_core::BACKOFF_MAX);
-            let outcome = if retries_left(attempt) {
-                FailureOutcome::Retry(wait)
+            let (outcome, stored) = if retries_left(attempt) {
+                (FailureOutcome::Retry(wait), &*message)
             } else {
-                FailureOutcome::Dead
+                (FailureOutcome::Dead, asked.as_deref().unwrap_or(&message))
             };
             // Without a lane, only this task waits: the others may be those of other tenants.
             let has_gate =
@@ -239,7 +249,7 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
                 outcome,
                 // The others wait even if this task has no retry left.
                 shut: scope.map(|scope| Shutting { scope, wait, why: short(&message) }),
-                error: error(attempt, Reason::Failed, &message),
+                error: error(attempt, Reason::Failed, stored),
             })
         }
         Control::Fatal => {
@@ -257,7 +267,6 @@ fn failed(attempt: &Attempt, problem: &(dyn Error + 'static), random: f64) -> De
     // The text of a snooze without a reason has one line, which only repeats the wait.
     let because = matches!(word, Control::Snooze(_)) && message.contains('\n');
     let because = because.then(|| one_line(&message).into());
-    let asked = matches!(word, Control::RetryAfter(..));
     Decision { report, asked, is_fatal: word == Control::Fatal, because, followers: None }
 }
 

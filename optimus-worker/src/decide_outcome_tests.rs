@@ -92,6 +92,19 @@ fn a_retry_that_pauses_reports_what_pauses_even_if_no_retry_is_left() {
 }
 
 #[test]
+fn the_error_of_a_retry_says_whether_one_is_left() {
+    let left = "asked to be retried in 60s, but no retry is left\n  caused by: 429";
+    for (failures, expected) in [(1, "retry in 60s\n  caused by: 429"), (2, left)] {
+        let mut ended = error(Retry::after(MINUTE).because("429"));
+        let Some(Report::Fail(failure)) = decide(&attempt(failures), &mut ended, 0.5) else {
+            panic!("it is a failure");
+        };
+        let stored: AttemptError = serde_json::from_str(&failure.error).unwrap();
+        assert_eq!(stored.message, expected);
+    }
+}
+
+#[test]
 fn a_task_without_a_lane_that_asks_for_a_pause_of_its_lane_waits_alone() {
     let word = Retry::after(MINUTE).pause_lane().because("429");
     let Some(Report::Fail(failure)) = decide(&attempt(0), &mut error(word), 0.5) else {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use optimus_core::{
-    CallOutput, OnLost, RunError,
+    CallOutput, OnLost, Reason, RunError,
     broker::{Failure, FailureOutcome, Shutting},
     miscounted,
 };
@@ -59,7 +59,7 @@ fn of_result(
         }
         (Err(problem), _) => {
             let mut decision = decide_outcome::of_error(call, problem, random);
-            keep_own_retries(call, &mut decision.report);
+            keep_own_retries(call, &mut decision);
             return Some(decision);
         }
     };
@@ -67,12 +67,15 @@ fn of_result(
 }
 
 /// The one that leads is retried for the others of a failed run, but here it fails alone.
-fn keep_own_retries(call: &Attempt, report: &mut Report) {
-    if let Report::Fail(Failure { outcome, .. }) = report
+fn keep_own_retries(call: &Attempt, decision: &mut Decision) {
+    if let Report::Fail(Failure { outcome, error, .. }) = &mut decision.report
         && matches!(outcome, FailureOutcome::Retry(_))
         && !decide_outcome::has_retries_left(&call.facts)
     {
         *outcome = FailureOutcome::Dead;
+        if let Some(text) = &decision.asked {
+            *error = decide_outcome::error(call, Reason::Failed, text);
+        }
     }
 }
 

@@ -68,6 +68,21 @@ fn each_call_that_fails_has_its_own_retries_and_its_own_control_word() {
 }
 
 #[test]
+fn a_call_whose_last_retry_was_spent_does_not_say_that_it_is_retried() {
+    let (leader, others) = run_of(2, &[0]);
+    let retry = || failed(Retry::after(Duration::from_secs(9)));
+    let reports = ends(&leader, &others, vec![retry(), retry()]);
+    let messages = reports.iter().map(|report| match report {
+        Report::Fail(failure) => {
+            serde_json::from_str::<AttemptError>(&failure.error).unwrap().message
+        }
+        other => panic!("it fails: {other:?}"),
+    });
+    let expected = ["asked to be retried in 9s, but no retry is left", "retry in 9s"];
+    assert_eq!(messages.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn of_several_pauses_of_one_gate_the_longest_is_enough() {
     let (leader, others) = run_of(0, &[0, 0, 0]);
     let after = |seconds| Retry::after(Duration::from_secs(seconds));

@@ -119,7 +119,7 @@ impl Outcome {
 
     /// Returns the outcome of a failure. `decision` is the decision of this worker that led to it.
     pub(crate) fn failed(failure: &Failure, decision: Option<&Decision>) -> Self {
-        let asked = decision.is_some_and(|decision| decision.asked);
+        let asked = decision.is_some_and(|decision| decision.asked.is_some());
         let why = if asked { Why::Asked } else { Why::Failed };
         let outcome = match failure.outcome {
             FailureOutcome::Retry(next_in) => Self::Retry { next_in, why, error: None },

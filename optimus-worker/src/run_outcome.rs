@@ -50,7 +50,7 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
     };
     let report = match report {
         Report::Complete(done) => completed(done, call),
-        Report::Fail(failure) => failed(failure, call),
+        Report::Fail(failure) => failed(failure, asked.as_deref(), call),
         Report::Release(Release { give: Give::Interrupted, .. }) => {
             decide_outcome::interrupted(call)
         }
@@ -60,7 +60,7 @@ pub(crate) fn of_call(run: Option<&Decision>, call: &Attempt) -> Option<Decision
     };
     Some(Decision {
         report,
-        asked: *asked,
+        asked: asked.clone(),
         is_fatal: *is_fatal,
         because: because.clone(),
         followers: None,
@@ -96,7 +96,8 @@ fn completed(done: &Completion, call: &Attempt) -> Report {
     Report::Complete(success::completion(call, (done.took, done.ended_ms), result))
 }
 
-fn failed(failure: &Failure, call: &Attempt) -> Report {
+/// `asked`: the text of the error if the handler asked for a retry and the call has none left.
+fn failed(failure: &Failure, asked: Option<&str>, call: &Attempt) -> Report {
     let lease = call.lease.clone();
     let Ok(entry) = serde_json::from_str::<AttemptError>(&failure.error) else {
         // A cancelled call has no error.
@@ -115,8 +116,12 @@ fn failed(failure: &Failure, call: &Attempt) -> Report {
         FailureOutcome::Retry(_) => FailureOutcome::Dead,
         other => other,
     };
-    let error = AttemptError { attempt: call.facts.attempt, ..entry };
-    let error = serde_json::to_string(&error).expect("plain fields");
+    let error = if let Some(text) = asked.filter(|_| outcome == FailureOutcome::Dead) {
+        decide_outcome::error(call, entry.reason, text)
+    } else {
+        let error = AttemptError { attempt: call.facts.attempt, ..entry };
+        serde_json::to_string(&error).expect("plain fields")
+    };
     // One pause is enough.
     let shut = failure.shut.clone().filter(|_| !call.follows());
     Report::Fail(Failure { lease, outcome, shut, error })

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use optimus_core::{
-    AttemptFacts, BoxError, Context, Data, Fatal, Lease, QueueName, Ran, RunError, TaskId, Token,
-    WorkerId, broker::SizeLimit,
+    AttemptFacts, BoxError, Context, Data, Fatal, Lease, QueueName, Ran, Retry, RunError, TaskId,
+    Token, WorkerId, broker::SizeLimit,
 };
 
 use super::*;
@@ -71,6 +71,17 @@ fn each_call_of_a_run_that_failed_has_its_own_retries_and_the_same_wait() {
     let retry = FailureOutcome::Retry(Duration::ZERO);
     let expected = [(FailureOutcome::Dead, 3), (retry, 1), (retry, 2), (FailureOutcome::Dead, 3)];
     assert_eq!(found, expected.map(|(outcome, attempt)| (outcome, attempt, "boom".to_owned())));
+}
+
+#[test]
+fn a_call_of_a_run_whose_last_retry_was_spent_does_not_say_that_it_is_retried() {
+    let (leader, _) = run_of(2, &[0]);
+    let messages = ends(&leader, failed(Retry::after(MINUTE))).into_iter().map(|report| {
+        let Some(Report::Fail(failure)) = report else { panic!("it failed: {report:?}") };
+        serde_json::from_str::<AttemptError>(&failure.error).unwrap().message
+    });
+    let expected = ["asked to be retried in 60s, but no retry is left", "retry in 60s"];
+    assert_eq!(messages.collect::<Vec<_>>(), expected);
 }
 
 #[test]
