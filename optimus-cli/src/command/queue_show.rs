@@ -28,6 +28,8 @@ pub(crate) async fn show(session: &Session<'_>, queue: &QueueName) -> Result<Exi
         gate.get(),
     )?;
     session.known_if_empty(&workers, slice::from_ref(queue)).await?;
+    // One that has died stays registered until another worker takes its tasks back.
+    let workers: Vec<_> = workers.into_iter().filter(|worker| worker.lease_until > now).collect();
     let delayed = if counts.delayed > 0 && !workers.is_empty() {
         inspector.list(queue, TaskState::Delayed, None, PAGE_MAX).await?.rows
     } else {

@@ -1,8 +1,8 @@
 //! What the commands print, compared with the files of `golden/`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use optimus::{Client, Key, group};
+use optimus::{Client, Key, QueueName, WorkerId, group};
 use optimus_testkit::eventually;
 
 use crate::stage::{SOON, Stage, busy, send};
@@ -199,4 +199,26 @@ async fn a_namespace_without_tasks_says_so() {
     stage.optimus(&line(&["queue", "list"])).matches("queue_list_empty");
     stage.optimus(&line(&["dead", "list"])).matches("dead_list_empty");
     assert_eq!(stage.optimus(&line(&["queue", "list", "--json"])).ended(0).out, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_not_served_by_a_worker_whose_lease_is_over() {
+    let stage = Stage::new().await;
+    let (broker, queue) = (stage.client.broker(), QueueName::new("mail").unwrap());
+    let about = r#"{"name":"mailer","host":"vm-1","pid":17,"version":"0.1.0",
+        "started_ms":1700000000000,"queues":["mail"],"concurrency":4}"#;
+    for (worker, lease_ms) in [("mailer-1", 60_000), ("mailer-2", 1)] {
+        let (worker, lease) = (WorkerId::from_stored(worker), Duration::from_millis(lease_ms));
+        broker.register(&queue, &worker, lease, about).await.unwrap();
+    }
+    eventually("a lease is over", SOON, async || {
+        let now = stage.inspector().now().await.unwrap();
+        let workers = stage.inspector().workers("mail").await.unwrap();
+        workers.iter().any(|worker| worker.lease_until <= now)
+    })
+    .await;
+    let shown = stage.optimus(&["queue", "show", "mail"]).ended(0).out;
+    assert!(shown.contains("1 worker with 4 slots"), "{shown}");
+    let shown = stage.optimus(&["queue", "show", "mail", "--json"]).ended(0).json().remove(0);
+    assert_eq!([&shown["workers"], &shown["slots"]], [1, 4], "{shown}");
 }
