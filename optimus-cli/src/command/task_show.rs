@@ -45,9 +45,10 @@ pub(crate) async fn show(session: &Session<'_>, id: &str, limit: usize) -> Resul
         _ => None,
     };
     let record = found.record.as_ref().and_then(|record| record.as_ref().ok());
+    let before = before(session, &found, record).await?;
     let mut fields = standing(&found, now);
     fields.extend(running.iter().flat_map(|task| progress(task, now)));
-    fields.extend(record.map(options).unwrap_or_default());
+    fields.extend(record.map(|record| options(record, before)).unwrap_or_default());
     if let Some(Err(problem)) = &found.record {
         fields.push(("record", Some(problem.to_string())));
     }
@@ -140,18 +141,36 @@ fn summary_text(summary: &str) -> String {
     }
 }
 
-fn options(record: &TaskRecord) -> Vec<Field> {
-    let after = record.after.as_ref().map(|after| {
-        let each = after.prerequisites.iter().map(prerequisite);
-        each.collect::<Vec<_>>().join("\n")
-    });
+/// Returns what the task waits for, and what it has waited for. Only a blocked task still waits.
+async fn before(
+    session: &Session<'_>,
+    found: &TaskDetails,
+    record: Option<&TaskRecord>,
+) -> Result<[Field; 2], Failure> {
+    let after = record.and_then(|record| record.after.as_ref());
+    let all = after.map_or(&[][..], |after| &after.prerequisites);
+    let waiting: Vec<Prerequisite> = if found.state == TaskState::Blocked && !all.is_empty() {
+        let each = session.inspector().prerequisites(&found.id).await?.into_iter();
+        each.filter(|one| !one.is_met).map(|one| one.prerequisite).collect()
+    } else {
+        Vec::new()
+    };
+    let (waits, met): (Vec<_>, Vec<_>) = all.iter().partition(|one| waiting.contains(one));
+    let lines = |those: Vec<&Prerequisite>| {
+        some(those.into_iter().map(prerequisite).collect::<Vec<_>>().join("\n"))
+    };
+    Ok([("waits for", lines(waits)), ("after", lines(met))])
+}
+
+fn options(record: &TaskRecord, [waits, after]: [Field; 2]) -> Vec<Field> {
     let limits = record.limits.iter().map(|limit| limit.gate.to_string());
     let lane = record.lane.as_ref().map(|lane| format!("{} (width {})", lane.key, lane.width));
     let member = record.member.as_ref();
     vec![
         ("biz id", record.biz_id.clone()),
         ("lane", lane),
-        ("waits for", after),
+        waits,
+        after,
         ("member of", member.map(|member| format!("{}, position {}", member.group, member.index))),
         ("runs with", record.gather.as_ref().map(|gather| format!("key {:?}", gather.by))),
         ("limits", some(limits.collect::<Vec<_>>().join(", "))),

@@ -222,3 +222,21 @@ async fn a_queue_is_not_served_by_a_worker_whose_lease_is_over() {
     let shown = stage.optimus(&["queue", "show", "mail", "--json"]).ended(0).json().remove(0);
     assert_eq!([&shown["workers"], &shown["slots"]], [1, 4], "{shown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_waits_only_for_tasks_that_have_not_succeeded() {
+    let stage = Stage::new().await;
+    let [done] = stage.ended(["sent"]).await;
+    let show = async |call| {
+        let id = stage.client.submit(call).await.unwrap().id().to_string();
+        let shown = stage.optimus(&["task", "show", &id]).ended(0).out;
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let next = || send("next".to_owned()).after(&done);
+    let ready = show(next()).await;
+    assert!(ready.contains(&format!(" after {done} ")), "{ready}");
+    assert!(!ready.contains("waits for"), "{ready}");
+    let blocked = show(next().after(Key::new("mail", "send", "none"))).await;
+    assert!(blocked.contains("waits for mail/send with biz id \"none\""), "{blocked}");
+    assert!(blocked.contains(&format!(" after {done} ")), "{blocked}");
+}
