@@ -88,8 +88,9 @@ pub enum QueueAnswer {
 #[non_exhaustive]
 pub struct GateAnswer {
     /// Whether it applies to a task that is known: a worker of the queue has such a task, or one
-    /// waits or was started lately. If not, a name may be misspelt, or no worker has started yet. A
-    /// lane is known while it has a task, so `false` is usual for a lane that is empty now.
+    /// waits or was started lately. Of the tasks that wait for no limit, it sees only names, among
+    /// the first of each state. If not, a name may be misspelt, or no worker runs now. A lane is
+    /// known while it has a task, so `false` is usual for a lane that is empty now.
     pub is_known: bool,
     /// Whether a limit had been set at run time before.
     pub was_set: bool,
@@ -133,7 +134,7 @@ impl fmt::Display for GateAnswer {
         f.write_str(match self {
             Self { is_known: true, .. } => "is known",
             Self { of_lane: true, .. } => "has no task now; the change applies to later ones",
-            _ => "applies to no task that is known; is its name misspelt?",
+            _ => "applies to no task that a worker of the queue knows now; is its name misspelt?",
         })
     }
 }

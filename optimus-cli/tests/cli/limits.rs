@@ -72,6 +72,16 @@ async fn what_no_limit_can_be_is_refused_before_the_audit_shows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_limit_of_a_task_that_waits_is_known_though_no_worker_runs() {
+    let stage = Stage::new().await;
+    stage.waiting("hang").await;
+    let set = |gate| stage.optimus(&["limit", "set", "mail", gate, "--max-working", "2"]).ended(0);
+    assert_eq!(set("task:send").err, "");
+    let says = "applies to no task that a worker of the queue knows now; is its name misspelt?";
+    assert!(set("task:sned").err.contains(says));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_says_that_a_queue_may_have_more_limits_than_it_shows() {
     let stage = Stage::new().await;
     let listed = || stage.optimus(&["limit", "list", "mail"]).ended(0);

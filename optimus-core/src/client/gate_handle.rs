@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use futures_util::try_join;
+use futures_util::{future::try_join_all, try_join};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -19,6 +19,8 @@ use crate::{
     inspect::WorkerDescription,
     limit::{Limit, LimitDetails},
     operator_answers::GateAnswer,
+    state::TaskState,
+    task_page::{PAGE_MAX, TaskPage},
 };
 
 /// How long [`GateHandle::acquire`] waits, unless [`GateHandle::wait_at_most`] sets another time.
@@ -163,11 +165,28 @@ impl GateHandle {
                 gate => worker.declares(queue, gate),
             })
         };
+        let is_known = is_used || has_tasks || is_declared() || self.is_waited_for(queue).await?;
         Ok(GateAnswer {
-            is_known: is_used || has_tasks || is_declared(),
+            is_known,
             was_set: found.is_some_and(|found| found.is_set),
             of_lane: matches!(self.gate, Gate::Lane(_)),
         })
+    }
+
+    /// Returns whether tasks of its name are among the first that wait. No worker may run now.
+    async fn is_waited_for(&self, queue: &QueueName) -> Result<bool, Error> {
+        let Gate::Task(name) = &self.gate else { return Ok(false) };
+        let broker = &self.client.0.broker;
+        let waiting = [TaskState::Ready, TaskState::Blocked, TaskState::Delayed, TaskState::Retry];
+        let lists = waiting.map(|state| async move {
+            Ok::<_, Error>(TaskPage::of(
+                queue,
+                state,
+                broker.list(queue, state, PAGE_MAX, "").await?,
+            ))
+        });
+        let pages = try_join_all(lists).await?;
+        Ok(pages.iter().flat_map(|page| &page.rows).any(|row| row.task.as_ref() == Some(name)))
     }
 
     /// Stops the starts of its tasks at once; running tasks continue. `by` and `why` are for people
