@@ -85,13 +85,15 @@ pub(crate) fn log_reaped(runs: &mut LostRuns<'_>, queue: &QueueName, reaped: Rea
         return;
     }
     let queue = queue.clone();
+    // As a list, the ids would be quoted twice in a log of JSON.
+    let workers = workers.join(", ");
     let died = lost.iter().filter(|lost| lost.state == TaskState::Dead).count();
     if tasks > 0 {
         let text = "took back the tasks of workers whose lease is over";
-        log_event!(shared.log, WARN, %queue, ?workers, tasks, died, "{text}");
+        log_event!(shared.log, WARN, %queue, workers, tasks, died, "{text}");
     } else {
         let text = "removed workers whose lease is over; they held no tasks";
-        log_event!(shared.log, INFO, %queue, ?workers, "{text}");
+        log_event!(shared.log, INFO, %queue, workers, "{text}");
     }
     for lost in lost {
         match lost.run.clone() {

@@ -301,6 +301,8 @@ async fn a_lost_attempt_is_logged_by_the_worker_that_takes_its_task_back() {
         assert_eq!(line.get("id"), handle.id().to_string());
         let error = format!("worker {ghost} was not heard from for a whole lease in attempt 1");
         assert_eq!(line.get("error"), error);
+        let reaped = log.lines("optimus_worker::reaper").remove(0);
+        assert_eq!(reaped.get("workers"), ghost.to_string(), "the ids are no list");
         worker.stop().await;
         let summary = log.lines("optimus::summary").remove(0);
         assert_eq!([outcome, "lost", "stale"].map(|count| summary.get(count)), ["1", "1", "0"]);
