@@ -160,7 +160,7 @@ impl Connection {
             None => {}
         }
         // If its runtime has ended, the attempt is over, although it did not report that. If nobody
-        // drives its runtime, it would be under way for ever.
+        // drives its runtime, it would be under way without end.
         let now = Instant::now();
         if let Some((begun, attempt)) = &live.attempt
             && attempt.peek().is_none()
