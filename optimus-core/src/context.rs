@@ -263,13 +263,9 @@ impl Context {
     /// woken on the worker's runtime.
     #[doc(hidden)]
     pub fn cancel_elsewhere(&self) {
-        let inner = self.inner.clone();
-        if !inner.stop.ask() {
-            return;
-        }
         match self.inner.client.as_ref().and_then(|own| own.runtime()) {
-            Some(runtime) => drop(runtime.spawn(async move { inner.stop.wake() })),
-            None => inner.stop.wake(),
+            Some(runtime) => StopSignal::stop_on(&self.inner, runtime),
+            None => self.inner.stop.stop(),
         }
     }
 
@@ -361,6 +357,12 @@ impl Context {
     #[doc(hidden)]
     pub fn take_values(&self) -> Option<Data> {
         self.inner.values.take()
+    }
+}
+
+impl AsRef<StopSignal> for Inner {
+    fn as_ref(&self) -> &StopSignal {
+        &self.stop
     }
 }
 

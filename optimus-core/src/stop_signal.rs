@@ -4,16 +4,19 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use tokio::sync::Notify;
+use tokio::{runtime::Handle, sync::Notify};
 
 /// Whether user code is asked to stop, and the futures that wait for that.
 ///
 /// A waker is user code, too: it may panic, and it may block its thread. So a caller on a thread of
-/// Optimus [asks](Self::ask), which the user's code sees at once, and [wakes](Self::wake) those who
-/// wait on the handlers' runtime.
+/// Optimus asks, which the user's code sees at once, and wakes those who wait on the runtime of the
+/// handlers: [`stop_on`](Self::stop_on).
 #[derive(Debug, Default)]
 pub struct StopSignal {
     asked: AtomicBool,
@@ -36,14 +39,13 @@ impl StopSignal {
         }
     }
 
-    /// Asks without a wakeup. Returns `true` only for the first caller, who must also call
-    /// [`wake`](Self::wake).
-    pub fn ask(&self) -> bool {
+    fn ask(&self) -> bool {
         !self.asked.swap(true, Ordering::AcqRel)
     }
 
-    /// Wakes the futures that wait. A panic of a waker ends here.
-    pub fn wake(&self) {
+    /// Wakes the futures that wait. A panic of a waker ends here; others that wait may then stay
+    /// asleep.
+    fn wake(&self) {
         let wake = AssertUnwindSafe(|| self.waits.notify_waiters());
         // The drop of the payload may panic again.
         catch_unwind(wake).unwrap_or_else(mem::forget);
@@ -54,6 +56,32 @@ impl StopSignal {
         if self.ask() {
             self.wake();
         }
+    }
+
+    /// Asks by the signal of `owner`, and wakes on this runtime; here, if the runtime has ended.
+    pub fn stop_on<T>(owner: &Arc<T>, runtime: &Handle)
+    where
+        T: AsRef<Self> + Send + Sync + 'static,
+    {
+        if (**owner).as_ref().ask() {
+            let wakes = WakesAtDrop(owner.clone());
+            drop(runtime.spawn(async move { drop(wakes) }));
+        }
+    }
+}
+
+/// A runtime that has ended drops its tasks without running them.
+struct WakesAtDrop<T: AsRef<StopSignal>>(Arc<T>);
+
+impl<T: AsRef<StopSignal>> Drop for WakesAtDrop<T> {
+    fn drop(&mut self) {
+        (*self.0).as_ref().wake();
+    }
+}
+
+impl AsRef<Self> for StopSignal {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 
@@ -80,11 +108,23 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_panics_stops_nobody_else() {
+    fn a_waker_that_panics_does_not_stop_the_caller() {
         let signal = StopSignal::default();
         let mut asked = pin!(signal.asked());
         assert!(asked.as_mut().poll(&mut Context::from_waker(&bomb())).is_pending());
         signal.stop();
         assert!(signal.is_asked() && asked.now_or_never().is_some());
+    }
+
+    #[test]
+    fn those_who_wait_are_woken_although_the_runtime_has_ended() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ended = runtime.handle().clone();
+        drop(runtime);
+        let signal = Arc::new(StopSignal::default());
+        let mut asked = pin!(signal.asked());
+        assert!(asked.as_mut().now_or_never().is_none());
+        StopSignal::stop_on(&signal, &ended);
+        assert!(asked.now_or_never().is_some());
     }
 }

@@ -137,8 +137,8 @@ impl State {
             std::mem::replace(phase, next) != next
         });
         let round = self.round().clone();
-        if is_stopping && round.ask() {
-            drop(self.runtime.spawn(async move { round.wake() }));
+        if is_stopping {
+            StopSignal::stop_on(&round, &self.runtime);
         }
     }
 

@@ -165,7 +165,11 @@ impl GateHandle {
                 gate => worker.declares(queue, gate),
             })
         };
-        let is_known = is_used || has_tasks || is_declared() || self.is_waited_for(queue).await?;
+        // A hint must not refuse the act.
+        let is_known = is_used
+            || has_tasks
+            || is_declared()
+            || self.is_waited_for(queue).await.unwrap_or(true);
         Ok(GateAnswer {
             is_known,
             was_set: found.is_some_and(|found| found.is_set),

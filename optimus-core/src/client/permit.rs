@@ -45,11 +45,12 @@ impl fmt::Debug for Permit {
 }
 
 impl Permit {
-    /// Renews the lease of a granted permit until it is dropped.
-    fn keep(kept: Kept) -> Self {
+    /// Renews the lease of a granted permit until it is dropped. A request that Redis has answered
+    /// twice was granted at the first one, so the lease counts from when it was sent.
+    fn keep(kept: Kept, sent: Instant) -> Self {
         let (held, dropped) = oneshot::channel();
         let (gate, is_lost) = (kept.gate.clone(), kept.is_lost.clone());
-        Self { gate, is_lost, held, renewal: tokio::spawn(kept.until(dropped)) }
+        Self { gate, is_lost, held, renewal: tokio::spawn(kept.until(sent, dropped)) }
     }
 
     /// Returns whether the permit was lost: Redis could not be reached for 30 s, or has lost its
@@ -87,10 +88,11 @@ impl PermitRequest {
             unreachable!("nobody asks again for a permit that is granted")
         };
         self.may_be_granted = true;
+        let sent = Instant::now();
         let answer = broker.acquire(queue, gate, cost, name, LEASE).await?;
         self.may_be_granted = false;
         Ok(match answer {
-            Acquired::Granted => Ok(Permit::keep(self.kept.take().expect("it is there"))),
+            Acquired::Granted => Ok(Permit::keep(self.kept.take().expect("it is there"), sent)),
             Acquired::Wait(wait) => Err(wait),
         })
     }
@@ -117,8 +119,9 @@ struct Kept {
 }
 
 impl Kept {
-    async fn until(self, mut dropped: oneshot::Receiver<()>) {
-        let (mut ends, mut wait) = (Instant::now() + LEASE, LEASE / 3);
+    async fn until(self, sent: Instant, mut dropped: oneshot::Receiver<()>) {
+        let mut ends = sent + LEASE;
+        let mut wait = (sent + LEASE / 3).saturating_duration_since(Instant::now());
         while timeout(wait, &mut dropped).await.is_err() {
             let sent = Instant::now();
             let renewed = tokio::select! {
