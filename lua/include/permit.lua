@@ -37,7 +37,8 @@ local function permits_of(meta, ids)
   return #back.ids > 0 and back or nil
 end
 
--- A gate that was full opens, if a class waits at it. `now` is used if a task waits.
+-- A gate that was full opens, if a class waits at it. `now` is used if a task waits. `due` may be
+-- too late for a gate that is open already, because an earlier release has written it.
 local function give_back(back, now)
   local base, opened, due = back.base, {}, nil
   redis.call('HDEL', back.key, unpack(back.ids))

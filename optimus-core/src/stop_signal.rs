@@ -39,6 +39,7 @@ impl StopSignal {
         }
     }
 
+    /// Asks without a wakeup. Returns `true` only for the first caller.
     fn ask(&self) -> bool {
         !self.asked.swap(true, Ordering::AcqRel)
     }

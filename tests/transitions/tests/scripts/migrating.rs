@@ -184,6 +184,14 @@ fn thinned(before: &Content, after: Option<&Content>) -> Option<Content> {
     (!is_empty && kept != *before).then_some(kept)
 }
 
+/// Returns the fields of a hash that the call removes, and does not replace.
+fn gone(before: &Content, after: Option<&Content>) -> Option<Content> {
+    let (Content::Hash(pairs), Some(Content::Hash(left))) = (before, after) else { return None };
+    let is_left = |field: &[u8]| left.iter().any(|(other, _)| other == field);
+    let gone: Vec<_> = pairs.iter().filter(|(field, _)| !is_left(field)).cloned().collect();
+    (!gone.is_empty() && gone.len() < pairs.len()).then_some(Content::Hash(gone))
+}
+
 /// Stores in which the call finds every key that it needs: one with many elements in each key, then
 /// one for each key that has only the elements that the call removes, and one in which all keys
 /// have only such elements.
@@ -231,7 +239,10 @@ async fn stores(
     });
     let thin: Dump = thin.collect();
     let mut stores = vec![before.clone(), full.clone()];
-    for (name, content) in &thin {
+    let gone =
+        full.iter().filter_map(|(name, content)| Some((name, gone(content, after.get(name))?)));
+    let gone: Vec<_> = gone.map(|(name, content)| (name.clone(), content)).collect();
+    for (name, content) in thin.iter().chain(gone.iter().map(|(name, content)| (name, content))) {
         let mut store = full.clone();
         store.insert(name.clone(), content.clone());
         stores.push(store);
