@@ -95,7 +95,7 @@ for i, id in ipairs(waiting) do
   note_cancelled(queue, endings, i, id, headers[i], batch and batch.histories[id], records[i])
 end
 pass_permits(moves)
-read_drops(drops)
+read_drops(drops, now)
 read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('HGET', meta, 'tombstones')

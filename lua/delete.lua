@@ -71,7 +71,7 @@ for _, id in ipairs(unranked) do
   end
 end
 pass_permits(moves)
-read_drops(drops)
+read_drops(drops, now)
 read_leaves(leaves)
 redis.call('ZCARD', priority)
 redis.call('ZCARD', deleted)

@@ -126,27 +126,29 @@ local function busy_at(gates, gate)
   return gate.busy
 end
 
--- Returns the gate that keeps a task waiting, the one that opens last, and the ms at which it may
--- open; nil if none does. A gate that is paused or has no permit opens by another call.
+-- Returns the gate that keeps a task waiting, the one that opens last, the ms at which it may open,
+-- and whether it lacks tokens until then; nil if none does. A gate that is paused or has no permit
+-- opens by another call.
 local function refusal_of(gates, pass)
-  local by, opens = nil, 0
+  local by, opens, lacks_tokens = nil, 0, false
   for _, way in ipairs(pass) do
-    local at = way.gate.shut_until
+    local at, tokens_at = way.gate.shut_until, 0
     if way.most > 0 and busy_at(gates, way.gate) >= way.most then
       at = math.max(at, gates.loans_end or math.huge)
     end
     if way.interval > 0 then
-      at = math.max(at,
-        math.ceil((full_at(gates, way) + (way.cost - way.burst) * way.interval) / 1000))
+      tokens_at =
+        math.ceil((full_at(gates, way) + (way.cost - way.burst) * way.interval) / 1000)
+      at = math.max(at, tokens_at)
     end
     if at > gates.now and at > opens then
-      by, opens = way.gate, at
+      by, opens, lacks_tokens = way.gate, at, at == tokens_at
       if by.name == '' then
         break
       end
     end
   end
-  return by, opens
+  return by, opens, lacks_tokens
 end
 
 -- Takes the tokens and permits of all its gates for a task.

@@ -25,28 +25,39 @@ local function drop_from_gates(drops, header, id)
   end
 end
 
--- A class without tasks leaves the gate at which it waited.
-local function read_drops(drops)
-  drops.calm, drops.gates, drops.closed = {}, {}, {}
-  local left = {}
+-- A class without tasks leaves the gate at which it waited. If the class was the first one there,
+-- the next claim looks at that gate: it may have kept its tokens for the task that is gone.
+local function read_drops(drops, now)
+  drops.calm, drops.gates, drops.closed, drops.opened, drops.now = {}, {}, {}, {}, now
+  local left, opens = {}, {}
   for _, class in ipairs(drops.classes) do
-    if redis.call('ZCARD', class.key) == #class.out then
-      drops.calm[#drops.calm + 1] = class.name
-      for _, gate in ipairs(class.gates) do
-        local key = drops.base .. 'gate:' .. gate
-        if redis.call('ZSCORE', key, class.name) then
-          left[gate] = (left[gate] or redis.call('ZCARD', key)) - 1
-          drops.gates[#drops.gates + 1] = { key = key, class = class.name }
-          if left[gate] == 0 then
-            drops.closed[#drops.closed + 1] = gate
-          end
+    local is_calm = redis.call('ZCARD', class.key) == #class.out
+    drops.calm[#drops.calm + 1] = is_calm and class.name or nil
+    for _, gate in ipairs(class.gates) do
+      local key = drops.base .. 'gate:' .. gate
+      local place = redis.call('ZRANK', key, class.name)
+      if place and is_calm then
+        left[gate] = (left[gate] or redis.call('ZCARD', key)) - 1
+        drops.gates[#drops.gates + 1] = { key = key, class = class.name }
+        if left[gate] == 0 then
+          drops.closed[#drops.closed + 1] = gate
         end
       end
+      if place == 0 then
+        opens[gate] = tonumber(redis.call('ZSCORE', drops.base .. 'gates', gate) or 0)
+      end
+    end
+  end
+  for gate, at in pairs(opens) do
+    if at > now and left[gate] ~= 0 then
+      drops.opened[#drops.opened + 1], drops.opened[#drops.opened + 2] = whole(now), gate
     end
   end
   if drops.count > 0 then
     redis.call('ZCARD', drops.base .. 'gates')
-    redis.call('HGET', drops.meta, 'blocked')
+    redis.call('LLEN', drops.base .. 'wake')
+    local facts = redis.call('HMGET', drops.meta, 'blocked', 'due')
+    drops.due = facts[2]
   end
 end
 
@@ -59,6 +70,10 @@ local function write_drops(drops)
   end
   if #drops.calm > 0 then
     redis.call('ZREM', drops.base .. 'waits', unpack(drops.calm))
+  end
+  if #drops.opened > 0 then
+    redis.call('ZADD', drops.base .. 'gates', unpack(drops.opened))
+    due_at_latest(drops.meta, drops.base .. 'wake', drops.due, drops.now)
   end
   if #drops.closed > 0 then
     redis.call('ZREM', drops.base .. 'gates', unpack(drops.closed))

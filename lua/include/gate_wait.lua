@@ -54,9 +54,26 @@ local function pull(gates, want)
   return pulled
 end
 
--- A task of the class is refused: the class waits at that gate.
-local function note_refusal(class, gate, opens)
+-- A task of the class is refused: the class waits at that gate. If the gate lacks tokens for it,
+-- the gate keeps those that come until then for this task.
+local function note_refusal(class, gate, opens, lacks_tokens)
   class.waits_at, gate.opens = gate, math.min(gate.opens or math.huge, opens)
+  gate.kept_until = gate.kept_until or lacks_tokens and opens
+end
+
+-- Returns until when a gate keeps its tokens for the oldest task that waits there, and the rank of
+-- that task; nil if none waits. This call may not have looked at the gate, although it is open.
+local function line_at(gates, gate)
+  if gate.kept_until or gate.is_looked or not gates.is_any_waiting then
+    -- What comes later in this call is younger.
+    return gate.kept_until, -math.huge
+  elseif not gate.line then
+    local opens = redis.call('ZSCORE', gates.base .. 'gates', gate.name)
+    local first = opens
+      and redis.call('ZRANGE', gates.base .. 'gate:' .. gate.name, '0', '0', 'WITHSCORES') or {}
+    gate.line = { first[2] and math.max(tonumber(opens), gates.now), tonumber(first[2]) }
+  end
+  return gate.line[1], gate.line[2]
 end
 
 -- Lets a task wait that was in the ready list.

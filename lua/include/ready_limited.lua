@@ -125,6 +125,24 @@ local function is_oldest(class, item)
   return first[2] and is_before(item, tonumber(first[2]), first[1])
 end
 
+-- As `refusal_of`, but a task also waits for the tokens that a gate keeps for an older task. A task
+-- that costs more than a gate has would else wait as long as others use the tokens as they come. No
+-- gate keeps tokens for longer than it takes to get all: an older task that has brought a slower
+-- limit would make the others as slow.
+local function refusal_in_turn(gates, pass, item)
+  local by, opens, lacks_tokens = refusal_of(gates, pass)
+  for _, way in ipairs(by and by.name == '' and {} or pass) do
+    if way.interval > 0 and way.gate.name ~= '' then
+      local kept, since = line_at(gates, way.gate)
+      if kept and kept > opens and rank_of(item) >= since
+        and kept <= math.ceil((gates.now_us + way.burst * way.interval) / 1000) then
+        by, opens, lacks_tokens = way.gate, kept, true
+      end
+    end
+  end
+  return by, opens, lacks_tokens
+end
+
 -- As `mixed_ids`, and then the records, and the ms before which no claim is of use.
 local function limited_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
@@ -140,7 +158,7 @@ local function limited_ids(queue, entries, want, now)
   end
   local ranked, ready = ranked_source(queue, want), ready_source(queue, entries, want)
   local started = due_source(queue, due)
-  local is_any_waiting = redis.call('ZCARD', gates.base .. 'waits') > 0
+  gates.is_any_waiting = redis.call('ZCARD', gates.base .. 'waits') > 0
   local ids, records, unranked, not_before = {}, {}, {}, nil
   while #ids < want do
     local source = next_source(waiting, ranked, ready, started)
@@ -157,17 +175,17 @@ local function limited_ids(queue, entries, want, now)
     local is_granted, leaves = record and true, not is_skipped
     local pass = record and pass_of(gates, record)
     if pass then
-      local by, opens = refusal_of(gates, pass)
+      local by, opens, lacks_tokens = refusal_in_turn(gates, pass, item)
       if by and by.name == '' then
         not_before = opens
         break
       end
       local known = gates.classes and gates.classes[pass.class]
-      if not class and (by or known or is_any_waiting) then
+      if not class and (by or known or gates.is_any_waiting) then
         known = class_in(gates, pass.class)
       end
       if by and (class or known.left == 0) then
-        note_refusal(class or known, by, opens)
+        note_refusal(class or known, by, opens, lacks_tokens)
       end
       if by or not class and known and known.left > 0 and not is_oldest(known, item) then
         is_granted = false

@@ -196,11 +196,11 @@ scripts! {
     ];
     CANCEL = "cancel": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "ready", "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
+        "ready", "lane_header", "lane", "lane_drop", "end_mark", "gate_class", "due_next",
+        "gate_drop", "key_as_table", "after", "after_post", "after_ref", "after_end", "gather",
         "gather_drop", "task_bytes", "biz_key", "biz_end", "waiters", "task_ended", "lane_find",
-        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "outbox_left", "last_line", "operation_batch", "due_again",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out", "outbox_left",
+        "last_line", "operation_batch", "due_again",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "cancel",
         "success", "waiters", "skips", "tries", "operated:",
@@ -273,11 +273,11 @@ scripts! {
     INTERRUPT = "interrupt": [] ["interrupt:"];
     DELETE = "delete": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop", "key_as_table",
-        "after", "after_post", "after_ref", "after_end", "due_next", "gather", "gather_drop",
+        "ready", "lane_header", "lane", "lane_drop", "gate_class", "due_next", "gate_drop",
+        "key_as_table", "after", "after_post", "after_ref", "after_end", "gather", "gather_drop",
         "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "waiters", "lane_find",
-        "gate_find", "task_find", "task_standings", "worker_holders", "report_out",
-        "outbox_left", "task_log", "last_line", "operation_batch",
+        "gate_find", "task_find", "task_standings", "worker_holders", "report_out", "outbox_left",
+        "task_log", "last_line", "operation_batch",
     ] [
         "meta", "tasks", "priority", "delayed", "retry", "dead", "cancelled", "workers", "success",
         "waiters", "skips", "tries", "errors", "blobs", "priorities", "deleted", "logs", "logged",
@@ -285,8 +285,8 @@ scripts! {
     ];
     PURGE = "purge": [
         "script_version", "clock", "key_of", "task_header", "wakeup", "ready_append", "clock_stamp",
-        "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "gate_drop",
-        "key_as_table", "after", "after_post", "after_ref", "after_end", "due_next", "gather",
+        "task_born", "ready", "lane_header", "lane", "lane_drop", "gate_class", "due_next",
+        "gate_drop", "key_as_table", "after", "after_post", "after_ref", "after_end", "gather",
         "gather_drop", "task_bytes", "task_uncount", "biz_key", "biz_end", "task_drop", "group",
         "group_member", "history", "task_log",
     ] [

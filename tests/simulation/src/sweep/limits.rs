@@ -8,6 +8,8 @@ use optimus_core::{
 use tokio::time::sleep;
 
 use super::Actor;
+use super::hand::{Hand, LONG};
+use super::one_by_one::limited;
 use super::steps::ms;
 use crate::queues::queue;
 use crate::tasks::{Kind, Work};
@@ -74,6 +76,32 @@ pub(super) async fn limits(actor: &Actor) {
     actor.wait_for(1, first).await;
     actor.wait_for(11, alone).await;
     actor.wait_for(5, last).await;
+    drop_the_first(actor).await;
+}
+
+/// Cancels or deletes the first of the tasks that wait for a rate.
+async fn drop_the_first(actor: &Actor) {
+    let mut hand = Hand::new(actor, "of limits", LONG).await;
+    for is_delete in [false, true] {
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            ids.push(hand.submit(limited(Limit::new().rate(Rate::per_second(1)))).await);
+        }
+        let leases = hand.claim(9).await;
+        hand.complete(&leases).await;
+        if let Some(first) = &ids[1] {
+            if is_delete {
+                drop(hand.broker.delete_all(&hand.queue, &[first]).await);
+            } else {
+                drop(hand.broker.cancel(first).await);
+            }
+        }
+        for _ in 0..2 {
+            sleep(ms(1_100)).await;
+            hand.work(9).await;
+        }
+    }
+    drop(hand.broker.leave(&hand.queue, &hand.worker).await);
 }
 
 async fn submit(

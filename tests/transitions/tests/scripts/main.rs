@@ -77,6 +77,7 @@ mod lane_resize;
 mod lane_width;
 mod leave;
 mod limit_acquire;
+mod limit_cost;
 mod limit_one;
 mod limit_pause;
 mod limit_rate;

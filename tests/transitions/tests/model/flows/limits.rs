@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use optimus_core::{Limit, TaskId, broker::Acquired};
 
-use super::reference::{Departure, Task, World};
+use super::reference::{Departure, Place, Task, World};
 
 /// The gates of a queue.
 #[derive(Debug, Default)]
@@ -43,9 +43,16 @@ pub(crate) const PAUSED: u64 = u64::MAX;
 struct Way {
     gate: String,
     limit: Limit,
+    /// How many tokens the task takes: the burst at most.
+    cost: u32,
 }
 
 impl Way {
+    /// In how many µs the gate gets as many tokens as the task takes.
+    fn cost_us(&self) -> u64 {
+        u64::from(self.cost) * self.interval_us()
+    }
+
     fn interval_us(&self) -> u64 {
         self.limit.rate_limit().map_or(0, |rate| rate.interval_us())
     }
@@ -56,16 +63,16 @@ impl Way {
 }
 
 impl World {
-    fn way(&self, queue: usize, gate: String, brought: Option<Limit>) -> Way {
+    fn way(&self, queue: usize, gate: String, brought: Option<Limit>, cost: u32) -> Way {
         let limit = self.gates[queue].set.get(&gate).copied().or(brought).unwrap_or_default();
-        Way { gate, limit }
+        Way { gate, limit, cost: cost.min(limit.burst_limit()) }
     }
 
     /// The gates of a task: that of the queue, that of its name, and those that it names.
     fn ways(&self, task: &Task) -> Vec<Way> {
         let brought = task.limits.iter().map(|one| (one.gate.stored(), Some(one.limit)));
         let all = [(String::new(), None), ("task:job".to_owned(), None)].into_iter().chain(brought);
-        all.map(|(gate, limit)| self.way(task.queue, gate, limit)).collect()
+        all.map(|(gate, limit)| self.way(task.queue, gate, limit, task.cost)).collect()
     }
 
     /// How many permits of a gate are taken.
@@ -110,7 +117,7 @@ impl World {
             return Some((at, at));
         }
         let spent = self.full_at(queue, way, now);
-        let most_away = u64::from(way.limit.burst_limit() - 1) * interval;
+        let most_away = u64::from(way.limit.burst_limit() - way.cost) * interval;
         let token = |full_at: u64| full_at.saturating_sub(most_away).div_ceil(1_000);
         Some((at.max(token(spent.earliest)), at.max(token(spent.latest))))
     }
@@ -120,6 +127,26 @@ impl World {
     pub(crate) fn opens_at(&self, now: u64, task: &Task) -> Option<u64> {
         let opens = self.ways(task).into_iter().map(|way| self.opens(task.queue, &way, now));
         opens.map(|at| at.map(|(_, surely)| surely)).try_fold(0, |last, at| Some(last.max(at?)))
+    }
+
+    /// As [`World::opens_at`], once the tasks have started for which a gate may keep its tokens.
+    pub(crate) fn kept_until(&self, now: u64, id: &TaskId) -> Option<u64> {
+        let task = &self.tasks[id];
+        let rated = |task: &Task| {
+            let ways = self.ways(task).into_iter().filter(|way| way.interval_us() > 0);
+            ways.map(|way| way.gate).collect::<Vec<_>>()
+        };
+        let gates = rated(task);
+        let keeps = |other: &&Task| {
+            let is_due = matches!(other.place, Place::Waits(due) if due <= now);
+            is_due
+                && other.cost > 1
+                && other.queue == task.queue
+                && rated(other).iter().any(|gate| gates.contains(gate))
+        };
+        let others = self.tasks.values().filter(keeps);
+        let opens = others.map(|other| self.opens_at(now, other));
+        opens.chain([self.opens_at(now, task)]).try_fold(0, |last, at| Some(last.max(at?)))
     }
 
     /// A task starts: takes its tokens. Returns the gates of which it has permits.
@@ -140,10 +167,10 @@ impl World {
     }
 
     fn spend(&mut self, queue: usize, way: &Way, now: u64) {
-        let interval = way.interval_us();
-        if interval > 0 {
+        let cost = way.cost_us();
+        if cost > 0 {
             let Spent { earliest, latest } = self.full_at(queue, way, now);
-            let spent = Spent { earliest: earliest + interval, latest: latest + interval };
+            let spent = Spent { earliest: earliest + cost, latest: latest + cost };
             self.gates[queue].spent.insert(way.gate.clone(), spent);
         }
     }
@@ -156,9 +183,9 @@ impl World {
         for way in self.ways(task) {
             self.look_at(queue, &way, now);
             if let Some(spent) = self.gates[queue].spent.get_mut(&way.gate) {
-                let interval = way.interval_us();
-                spent.earliest = spent.earliest.saturating_sub(interval);
-                spent.latest = spent.latest.saturating_sub(if is_sure { interval } else { 0 });
+                let cost = way.cost_us();
+                spent.earliest = spent.earliest.saturating_sub(cost);
+                spent.latest = spent.latest.saturating_sub(if is_sure { cost } else { 0 });
             }
         }
     }
@@ -188,7 +215,7 @@ impl World {
         until: u64,
         answer: Acquired,
     ) -> Result<(), Departure> {
-        let way = self.way(queue, gate.to_owned(), None);
+        let way = self.way(queue, gate.to_owned(), None, 1);
         let opens = self.opens(queue, &way, now);
         self.look_at(queue, &way, now);
         match (answer, opens) {

@@ -31,6 +31,8 @@ pub(crate) struct World {
 pub(crate) struct Task {
     pub(crate) queue: usize,
     pub(crate) limits: Vec<TaskLimit>,
+    /// How many tokens it takes.
+    pub(crate) cost: u32,
     pub(crate) gather: Option<Gather>,
     pub(crate) joined: u64,
     /// Whether a worker or an operator had it, or it was delayed.
@@ -77,6 +79,7 @@ impl Task {
         Self {
             queue,
             limits: Vec::new(),
+            cost: 1,
             gather: None,
             joined: now,
             came_back: false,
@@ -169,7 +172,7 @@ impl World {
             return None;
         }
         let due = if task.gather.is_some() { self.leads_at(id, now)? } else { due };
-        Some(self.opens_at(now, task)?.max(due).max(now))
+        Some(self.kept_until(now, id)?.max(due).max(now))
     }
 
     /// A worker no longer has a task.

@@ -20,6 +20,7 @@ pub(crate) enum Step {
     Submit {
         queue: usize,
         limits: usize,
+        cost: u32,
         count: usize,
         delay_ms: u64,
     },
@@ -176,8 +177,9 @@ fn submit(random: &mut Rng, queue: usize) -> Step {
     let count = random.usize(1..5);
     match random.u8(..22) {
         0..9 => {
-            let delay_ms = delay(random);
-            Step::Submit { queue, limits: random.usize(..6), count, delay_ms }
+            let (delay_ms, limits) = (delay(random), random.usize(..6));
+            let cost = if random.u8(..3) == 0 { random.u32(2..5) } else { 1 };
+            Step::Submit { queue, limits, cost, count, delay_ms }
         }
         9..14 => Step::Gathered { queue, key: random.usize(..3), count },
         14..19 => {

@@ -52,12 +52,12 @@ impl FlowRun<'_> {
     pub(crate) async fn submit(&mut self, step: &Step) -> Result<(), Departure> {
         let mut tasks = Vec::new();
         let at = match *step {
-            Step::Submit { queue, limits, count, delay_ms } => {
+            Step::Submit { queue, limits, cost, count, delay_ms } => {
                 for _ in 0..count {
                     let mut task = Task::new(queue, self.now + delay_ms);
-                    task.limits = limits_of(limits);
+                    (task.limits, task.cost) = (limits_of(limits), cost);
                     let delay = Due::In(Self::wait(delay_ms));
-                    let call = job().queue(&self.benches[queue].queue).due(delay);
+                    let call = job().queue(&self.benches[queue].queue).cost(cost).due(delay);
                     let id = self.new_id(queue);
                     let sent = ready_at(self.now, call).with_id(id);
                     tasks.push((sent.limited_by(limits_of(limits)), task));
