@@ -23,6 +23,23 @@ local function tickets_of(gates, gate)
   return gate.tickets
 end
 
+-- Adds so many tasks of a class to those that were read.
+local function pull_class(gates, gate, name, each, pulled)
+  local class = class_in(gates, name)
+  class.at = gate
+  class.members = redis.call('ZRANGE', class.key, '0', whole(each), 'WITHSCORES')
+  for j = 1, math.min(2 * each, #class.members), 2 do
+    pulled[#pulled + 1] = { tonumber(class.members[j + 1]), class.members[j], class, #pulled }
+  end
+end
+
+local function sort_pulled(pulled)
+  table.sort(pulled, function(a, b)
+    return a[1] < b[1] or a[1] == b[1] and a[4] < b[4]
+  end)
+  return pulled
+end
+
 -- Returns the first tasks of the gates that may be open, by rank: `{ rank, id, class }`.
 local function pull(gates, want)
   local pulled = {}
@@ -36,36 +53,50 @@ local function pull(gates, want)
     local name = names[i]
     local gate = gate_in(gates, name)
     gate.is_looked, gate.tickets = true, tickets_of(gates, gate)
+    gate.opened = tonumber(names[i + 1])
     local classes = redis.call('ZRANGE', gates.base .. 'gate:' .. name, '0',
       whole(want - #pulled - 1))
     local each = math.ceil((want - #pulled) / math.max(#classes, 1))
+    gate.read = #classes
     for _, class_name in ipairs(classes) do
-      local class = class_in(gates, class_name)
-      class.at = gate
-      class.members = redis.call('ZRANGE', class.key, '0', whole(each), 'WITHSCORES')
-      for j = 1, math.min(2 * each, #class.members), 2 do
-        pulled[#pulled + 1] = { tonumber(class.members[j + 1]), class.members[j], class, #pulled }
+      pull_class(gates, gate, class_name, each, pulled)
+    end
+    gates.is_cut = gates.is_cut or gate.read < gate.tickets
+  end
+  return sort_pulled(pulled)
+end
+
+-- Returns the first tasks of classes that `pull` did not read. Its tasks may all wait for another
+-- gate. A gate that lacks tokens for one of them lets no other start.
+local function pull_more(gates, most)
+  local pulled = {}
+  for _, gate in ipairs({ unpack(gates.used) }) do
+    if gate.is_looked and not gate.kept_until and gate.read < gate.tickets and #pulled < most then
+      local names = redis.call('ZRANGE', gates.base .. 'gate:' .. gate.name, whole(gate.read),
+        whole(gate.read + most - #pulled - 1))
+      for _, name in ipairs(names) do
+        pull_class(gates, gate, name, 1, pulled)
       end
     end
   end
-  table.sort(pulled, function(a, b)
-    return a[1] < b[1] or a[1] == b[1] and a[4] < b[4]
-  end)
-  return pulled
+  return sort_pulled(pulled)
 end
 
 -- A task of the class is refused: the class waits at that gate. If the gate lacks tokens for it,
 -- the gate keeps those that come until then for this task.
-local function note_refusal(class, gate, opens, lacks_tokens)
+local function note_refusal(class, gate, opens, lacks_tokens, rank)
   class.waits_at, gate.opens = gate, math.min(gate.opens or math.huge, opens)
-  gate.kept_until = gate.kept_until or lacks_tokens and opens
+  if lacks_tokens and not gate.kept_until then
+    gate.kept_until, gate.kept_since = opens, rank
+  end
 end
 
 -- Returns until when a gate keeps its tokens for the oldest task that waits there, and the rank of
--- that task; nil if none waits. This call may not have looked at the gate, although it is open.
+-- that task; nil if it keeps none. A gate may be open although this call has not looked at it.
 local function line_at(gates, gate)
   if gate.kept_until or gate.is_looked or not gates.is_any_waiting then
-    -- What comes later in this call is younger.
+    -- What comes later in this call is younger. All that waits at a gate at which this call has
+    -- looked comes before it.
     return gate.kept_until, -math.huge
   elseif not gate.line then
     local opens = redis.call('ZSCORE', gates.base .. 'gates', gate.name)
@@ -91,12 +122,17 @@ local function head_of(class)
   return whole(head)
 end
 
--- Decides where classes wait from now on, and when gates open. Reads what `write_waits` writes.
--- Returns the ms at which the next of these gates may open, nil if none does.
+-- Decides where classes wait from now on, and when gates open. Reads what `write_waits` writes. If
+-- the queue's own gate has stopped the claim, a gate that let no task through keeps its time, so
+-- that the next claim looks at it before those that did. Returns the ms at which the next of these
+-- gates may open, nil if none does.
 local function settle(gates)
   local next_open, blocked = nil, 0
   for _, class in ipairs(gates.in_order or {}) do
     local before = class.at
+    if before and #class.gone > 0 then
+      before.is_used = true
+    end
     local after = class.left > 0 and (class.waits_at or before) or nil
     blocked = blocked + #class.joined / 2 - #class.gone
     if before and (before ~= after) then
@@ -108,12 +144,16 @@ local function settle(gates)
       after.into = after.into or {}
       after.into[#after.into + 1], after.into[#after.into + 2] = head_of(class), class.name
       after.tickets = tickets_of(gates, after) + (before == after and 0 or 1)
+      -- The claim did not read all of its tasks that are older than the one with kept tokens.
+      after.has_older = after.has_older or not class.waits_at
+        and tonumber(head_of(class)) < (after.kept_since or math.huge)
     end
     class.is_calm = class.left == 0 and not class.was_empty
   end
   for _, gate in ipairs(gates.used) do
     if gate.is_looked or gate.into then
-      gate.at = gate.opens or gates.now
+      local is_due = gates.is_stopped and not gate.is_used
+      gate.at = not gate.has_older and gate.opens or is_due and gate.opened or gates.now
       if not gate.is_looked and gate.tickets > #gate.into / 2 then
         -- Other classes wait there, and it may open earlier for them.
         local known = redis.call('ZSCORE', gates.base .. 'gates', gate.name)

@@ -126,15 +126,16 @@ local function is_oldest(class, item)
 end
 
 -- As `refusal_of`, but a task also waits for the tokens that a gate keeps for an older task. A task
--- that costs more than a gate has would else wait as long as others use the tokens as they come. No
--- gate keeps tokens for longer than it takes to get all: an older task that has brought a slower
--- limit would make the others as slow.
+-- that costs more than a gate has would else wait as long as others use the tokens as they come. A
+-- task waits no longer than its own limit takes to get all tokens: an older one that has brought a
+-- slower limit would make it as slow. Tasks of one ms do not wait for each other: two classes that
+-- share two gates would send each other from gate to gate.
 local function refusal_in_turn(gates, pass, item)
   local by, opens, lacks_tokens = refusal_of(gates, pass)
   for _, way in ipairs(by and by.name == '' and {} or pass) do
     if way.interval > 0 and way.gate.name ~= '' then
       local kept, since = line_at(gates, way.gate)
-      if kept and kept > opens and rank_of(item) >= since
+      if kept and kept > opens and rank_of(item) > since
         and kept <= math.ceil((gates.now_us + way.burst * way.interval) / 1000) then
         by, opens, lacks_tokens = way.gate, kept, true
       end
@@ -147,10 +148,15 @@ end
 local function limited_ids(queue, entries, want, now)
   local due, next_due = { all = {}, delayed = {}, retry = {} }, queue.due_at
   local gates = gates_of(string.sub(queue.meta, 1, -5), now, false)
-  local waiting = source_of(queue.tasks, {}, nil)
+  local waiting = source_of(queue.tasks, {}, function(source)
+    for _, item in ipairs(pull_more(gates, LOOKS_MAX)) do
+      source.items[#source.items + 1] = item
+    end
+  end)
   if queue.is_due then
     due, next_due = due_now(queue, now)
     waiting.items = pull(gates, want)
+    waiting.is_cut = gates.is_cut
     local later = redis.call('ZRANGEBYSCORE', gates.base .. 'gates', '(' .. whole(now), '+inf',
       'WITHSCORES', 'LIMIT', '0', '1')[2]
     later = gates.left_at or tonumber(later)
@@ -177,7 +183,7 @@ local function limited_ids(queue, entries, want, now)
     if pass then
       local by, opens, lacks_tokens = refusal_in_turn(gates, pass, item)
       if by and by.name == '' then
-        not_before = opens
+        not_before, gates.is_stopped = opens, true
         break
       end
       local known = gates.classes and gates.classes[pass.class]
@@ -185,7 +191,7 @@ local function limited_ids(queue, entries, want, now)
         known = class_in(gates, pass.class)
       end
       if by and (class or known.left == 0) then
-        note_refusal(class or known, by, opens, lacks_tokens)
+        note_refusal(class or known, by, opens, lacks_tokens, rank_of(item))
       end
       if by or not class and known and known.left > 0 and not is_oldest(known, item) then
         is_granted = false

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::Actor;
 use super::hand::{Hand, LONG};
-use super::one_by_one::limited;
+use super::one_by_one::{Changed, limited};
 use super::steps::ms;
 use crate::queues::queue;
 use crate::tasks::{Kind, Work};
@@ -77,6 +77,7 @@ pub(super) async fn limits(actor: &Actor) {
     actor.wait_for(11, alone).await;
     actor.wait_for(5, last).await;
     drop_the_first(actor).await;
+    wait_for_two(actor).await;
 }
 
 /// Cancels or deletes the first of the tasks that wait for a rate.
@@ -100,6 +101,31 @@ async fn drop_the_first(actor: &Actor) {
             sleep(ms(1_100)).await;
             hand.work(9).await;
         }
+    }
+    drop(hand.broker.leave(&hand.queue, &hand.worker).await);
+}
+
+/// Tasks of several kinds wait for a rate. Once it lets one start, they wait for a permit.
+async fn wait_for_two(actor: &Actor) {
+    let mut hand = Hand::new(actor, "of two limits", LONG).await;
+    let both = [
+        TaskLimit { gate: named("x"), limit: Limit::new().max_working(2) },
+        TaskLimit { gate: named("y"), limit: Limit::new().rate(Rate::per_second(1)) },
+    ];
+    for kind in 0..4 {
+        let limits = [&[most(&format!("kind-{kind}"))], &both[..]].concat();
+        let change = |call| Changed(call, Box::new(|task| task.limited_by(limits)));
+        drop(hand.submit(change).await);
+    }
+    let mut leases = hand.claim(9).await;
+    for _ in 0..2 {
+        sleep(ms(1_100)).await;
+        leases.extend(hand.claim(1).await);
+    }
+    hand.complete(&leases).await;
+    for _ in 0..4 {
+        sleep(ms(1_100)).await;
+        hand.work(9).await;
     }
     drop(hand.broker.leave(&hand.queue, &hand.worker).await);
 }

@@ -1,6 +1,9 @@
 //! A task that costs more than a gate has: the gate keeps its tokens for the oldest that waits.
 
-use optimus_core::{Submission, broker::Cancelled};
+use optimus_core::{
+    Gate, Limit, Rate, Submission, TaskState,
+    broker::{Cancelled, Deleted},
+};
 
 use crate::{
     acts::{Grants, ids_of, ms},
@@ -31,7 +34,7 @@ async fn a_task_that_costs_much_starts_before_younger_ones_that_cost_little(benc
     bench.submit(2, &younger).await;
     let mut started = Vec::new();
     for (seq, at) in (2..).zip((3..=903).step_by(50)) {
-        // A task of another kind comes in each ms in which a token does.
+        // A task of another kind comes before each token.
         bench.submit(at, &[costing(at, 1, &format!("kind {at}"))]).await;
         let claimed = bench.claim(at, &worker, seq, 128).await;
         started.extend(claimed.ids().into_iter().map(|id| (at, id)));
@@ -72,6 +75,14 @@ async fn a_task_of_a_higher_priority_uses_tokens_that_are_kept(bench: Bench) {
 }
 
 async fn tokens_are_not_kept_for_a_task_that_is_cancelled(bench: Bench) {
+    no_tokens_are_kept_for_a_task_that_is_gone(bench, false).await;
+}
+
+async fn tokens_are_not_kept_for_a_task_that_is_deleted(bench: Bench) {
+    no_tokens_are_kept_for_a_task_that_is_gone(bench, true).await;
+}
+
+async fn no_tokens_are_kept_for_a_task_that_is_gone(bench: Bench, is_deleted: bool) {
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
     bench.submit(0, &cheap(0, 5)).await;
     assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
@@ -80,7 +91,13 @@ async fn tokens_are_not_kept_for_a_task_that_is_cancelled(bench: Bench) {
     bench.submit(2, &younger).await;
     assert_eq!(bench.claim(300, &worker, 2, 128).await.ids(), []);
     bench.answer_wakeup().await;
-    assert_eq!(bench.at(301).cancel(dear.id()).await.unwrap(), Cancelled::Done);
+    let broker = bench.at(301);
+    if is_deleted {
+        let deleted = broker.delete_all(&bench.queue, &[dear.id()]).await.unwrap();
+        assert_eq!(deleted, [Deleted::Done]);
+    } else {
+        assert_eq!(broker.cancel(dear.id()).await.unwrap(), Cancelled::Done);
+    }
     assert!(bench.answer_wakeup().await, "a worker learns that it may claim");
     bench.assert_sound().await;
     let claimed = bench.claim(302, &worker, 3, 128).await;
@@ -100,7 +117,7 @@ async fn an_open_gate_that_a_claim_does_not_look_at_keeps_its_tokens_too(bench: 
     let (both, mut seq) = ([a_second("a", 10, 1), a_second("r", 10, 5)], 1);
     for at in (1..=901).step_by(20) {
         bench.add_limited(at, 2, &both).await;
-        loop {
+        for _ in 0..9 {
             seq += 1;
             let claimed = bench.claim(at, &worker, seq, 1).await;
             if claimed.ids().contains(dear.id()) {
@@ -129,11 +146,75 @@ async fn a_task_that_has_brought_a_slower_rate_does_not_make_the_others_as_slow(
     assert!(started >= 25, "{started} of 30 started");
 }
 
+/// Its second class of a gate is one that a claim of one task does not read at first.
+async fn tokens_are_kept_for_the_second_class_of_a_gate_whose_first_waits_for_a_permit(
+    bench: Bench,
+) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    bench.submit(0, &cheap(0, 5)).await;
+    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let first = bench.add_limited(1, 1, &[a_second("r", 10, 5), at_most("x", 1)]).await;
+    bench.submit(2, &[costing(2, 5, "dear")]).await;
+    assert_eq!(bench.claim(2, &worker, 2, 128).await.ids(), []);
+    let holds = ids_of(&bench.add_limited(5, 1, &[at_most("x", 1)]).await);
+    assert_eq!(bench.claim(5, &worker, 3, 128).await.ids(), holds);
+    bench.submit(90, &[costing(90, 1, "new")]).await;
+    assert_eq!(bench.claim(101, &worker, 4, 1).await.ids(), []);
+    assert_eq!(bench.state(first[0].id()).await, TaskState::Blocked);
+    bench.assert_sound().await;
+}
+
+/// The claim does not read all tasks of the first class.
+async fn tokens_are_not_kept_from_older_tasks(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    bench.submit(0, &cheap(0, 5)).await;
+    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let older = cheap(1, 2);
+    bench.submit(1, &older).await;
+    bench.submit(2, &[costing(2, 5, "dear")]).await;
+    assert_eq!(bench.claim(2, &worker, 2, 128).await.ids(), []);
+    let claimed = bench.claim(500, &worker, 3, 2).await;
+    assert_eq!(claimed.ids(), ids_of(&older)[..1]);
+    assert!(claimed.more, "the second one may start");
+    assert_eq!(bench.claim(500, &worker, 4, 2).await.ids(), ids_of(&older)[1..]);
+    bench.assert_sound().await;
+}
+
+/// With the queue's limit, only one gate after the other lets a task through.
+async fn the_rate_of_a_queue_lets_each_limit_have_its_turn(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let dear = |at| ready_at(at, job().cost(5)).limited_by(vec![a_second("z", 10, 5)]);
+    let (first, last) = (dear(0), dear(1));
+    bench.submit(1, &[first, last.clone()]).await;
+    bench.add_limited(2, 120, &[a_second("k", 100, 1)]).await;
+    assert_eq!(bench.claim(3, &worker, 1, 128).await.ids().len(), 2);
+    let limit = Limit::new().rate(Rate::per_second(10)).burst(5);
+    bench.at(4).set_limit(&bench.queue, &Gate::Queue, Some(&limit)).await.unwrap();
+    let mut seq = 1;
+    for at in (100..5_000).step_by(50) {
+        for _ in 0..8 {
+            seq += 1;
+            let claimed = bench.claim(at, &worker, seq, 2).await;
+            if claimed.ids().contains(last.id()) {
+                return bench.assert_sound().await;
+            }
+            if claimed.ids().is_empty() && !claimed.more {
+                break;
+            }
+        }
+    }
+    panic!("the task has not started in 5 s");
+}
+
 on_both![
+    tokens_are_not_kept_from_older_tasks,
+    tokens_are_kept_for_the_second_class_of_a_gate_whose_first_waits_for_a_permit,
+    the_rate_of_a_queue_lets_each_limit_have_its_turn,
     an_open_gate_that_a_claim_does_not_look_at_keeps_its_tokens_too,
     a_task_that_has_brought_a_slower_rate_does_not_make_the_others_as_slow,
     a_task_that_costs_much_starts_before_younger_ones_that_cost_little,
     a_claim_of_one_task_keeps_the_tokens_too,
     a_task_of_a_higher_priority_uses_tokens_that_are_kept,
     tokens_are_not_kept_for_a_task_that_is_cancelled,
+    tokens_are_not_kept_for_a_task_that_is_deleted,
 ];

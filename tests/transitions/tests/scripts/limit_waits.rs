@@ -1,15 +1,15 @@
 //! Tasks that wait for a gate are Blocked, and every call of an operator knows them.
 
 use optimus_core::{
-    TaskState,
+    Submission, TaskState,
     broker::{Cancelled, Deleted},
 };
 
 use crate::{
-    acts::{Grants, done, ids_of},
+    acts::{Grants, done, ids_of, ms},
     bench::Bench,
-    jobs::jobs,
-    limits::{at_most, one_in_10_s},
+    jobs::{job, jobs, ready_at},
+    limits::{a_second, at_most, one_in_10_s},
 };
 
 async fn waiting_tasks_are_found_listed_cancelled_and_deleted(bench: Bench) {
@@ -70,9 +70,9 @@ async fn a_queue_with_a_limit_that_was_set_is_not_retired(bench: Bench) {
     let (gate, limit) = (crate::limits::named("r"), one_in_10_s("r").limit);
     bench.at(0).set_limit(&bench.queue, &gate, Some(&limit)).await.unwrap();
     let late = bench.at(100_000_000);
-    assert!(!late.retire(&bench.queue, crate::acts::ms(1)).await.unwrap());
+    assert!(!late.retire(&bench.queue, ms(1)).await.unwrap());
     late.set_limit(&bench.queue, &gate, None).await.unwrap();
-    assert!(late.retire(&bench.queue, crate::acts::ms(1)).await.unwrap());
+    assert!(late.retire(&bench.queue, ms(1)).await.unwrap());
     assert_eq!(bench.names().await, [""; 0]);
 }
 
@@ -90,7 +90,56 @@ async fn a_task_that_waits_for_a_time_is_not_kept_by_one_that_waits_for_an_end(b
     bench.assert_sound().await;
 }
 
+/// The tasks of one submit are ready since the same ms. None waits for another at a second gate.
+async fn classes_of_two_rates_do_not_send_each_other_from_gate_to_gate(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let (g, h) = (a_second("g", 10, 5), a_second("h", 10, 5));
+    let kinds = [
+        vec![at_most("1", 99), g.clone(), h.clone()],
+        vec![at_most("2", 99), h.clone()],
+        vec![at_most("3", 99), g.clone()],
+    ];
+    bench.add_limited(0, 5, &[g, h]).await;
+    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let tasks = kinds.iter().flat_map(|limits| [limits, limits]);
+    let tasks: Vec<Submission> =
+        tasks.map(|limits| ready_at(1, job()).limited_by(limits.clone())).collect();
+    bench.submit(1, &tasks).await;
+    assert_eq!(bench.claim(1, &worker, 2, 128).await.ids(), []);
+    let mut started = 0;
+    for (seq, at) in (3..).zip(601..631) {
+        started += bench.claim(at, &worker, seq, 1).await.ids().len();
+        bench.assert_sound().await;
+    }
+    assert_eq!(started, 6, "the gates have tokens for all");
+}
+
+/// A token is there, and each task waits for a permit, too.
+async fn one_claim_moves_many_classes_to_the_gate_that_is_full(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    let kinds = (0..90)
+        .map(|kind| vec![at_most(&format!("{kind}"), 9), a_second("r", 2, 1), at_most("x", 2)]);
+    let tasks: Vec<Submission> =
+        kinds.map(|limits| ready_at(0, job()).limited_by(limits)).collect();
+    bench.submit(0, &tasks).await;
+    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 1);
+    assert_eq!(bench.claim(500, &worker, 2, 1).await.ids().len(), 1);
+    let mut empty = 0;
+    for seq in 3..100 {
+        let claimed = bench.claim(1_000 + seq, &worker, seq, 1).await;
+        assert_eq!(claimed.ids(), [], "two run already");
+        if !claimed.more {
+            break;
+        }
+        empty += 1;
+    }
+    assert!(empty < 5, "{empty} claims found nothing and had to be repeated");
+    bench.assert_sound().await;
+}
+
 on_both![
+    classes_of_two_rates_do_not_send_each_other_from_gate_to_gate,
+    one_claim_moves_many_classes_to_the_gate_that_is_full,
     a_task_that_waits_for_a_time_is_not_kept_by_one_that_waits_for_an_end,
     waiting_tasks_are_found_listed_cancelled_and_deleted,
     the_last_task_that_waits_leaves_no_key,

@@ -12,6 +12,8 @@ const TURNS_MAX: usize = 400;
 /// After so many turns, what still waits for a group waits for one that nothing ends.
 const TURNS_UNTIL_DISBANDED: usize = 60;
 const STEP_MS: u64 = 400;
+/// So many claims more than there are tasks may find nothing, one after the other.
+const SPARE_CLAIMS: usize = 20;
 
 impl FlowRun<'_> {
     /// Resumes everything, and works until no task is left.
@@ -44,14 +46,28 @@ impl FlowRun<'_> {
         Err(format!("{waits:?} never start; paused: {shut}"))
     }
 
+    /// Repeats a claim, each time a little later, as long as it grants nothing and says that work
+    /// is left.
+    async fn claim_until_an_answer(&mut self, claim: &Step) -> Result<(), Departure> {
+        let most = self.world.tasks.len() + SPARE_CLAIMS;
+        for _ in 0..most {
+            self.apply(claim).await?;
+            if !self.has_found_nothing {
+                return Ok(());
+            }
+            self.pass_time(1).await?;
+        }
+        Err(format!("{most} claims grant nothing, and say that work is left"))
+    }
+
     /// All workers claim, collect and report. Then time passes.
     async fn turn(&mut self, turn: usize) -> Result<(), Departure> {
         self.relay().await?;
         for queue in 0..2 {
             for worker in 0..WORKERS {
-                let claim = Step::Claim { queue, worker, want: 128 };
+                let claim = Step::Claim { queue, worker, want: [1, 2, 128][turn % 3] };
                 self.note(|| format!("turn {turn}: {claim:?}"));
-                self.apply(&claim).await?;
+                self.claim_until_an_answer(&claim).await?;
                 self.apply(&Step::Collect { queue, worker, want: 128 }).await?;
                 let id = self.workers[queue][worker].id.clone();
                 let held = self.held_in(queue, &id);

@@ -112,14 +112,19 @@ impl World {
                 at = at.max(*ends.get(busy - most)?);
             }
         }
-        let interval = way.interval_us();
-        if interval == 0 {
-            return Some((at, at));
+        let (earliest, latest) = self.tokens_at(queue, way, now);
+        Some((at.max(earliest), at.max(latest)))
+    }
+
+    /// Returns when a gate has as many tokens as a task takes, first at best and then for sure.
+    fn tokens_at(&self, queue: usize, way: &Way, now: u64) -> (u64, u64) {
+        if way.interval_us() == 0 {
+            return (0, 0);
         }
         let spent = self.full_at(queue, way, now);
-        let most_away = u64::from(way.limit.burst_limit() - way.cost) * interval;
+        let most_away = u64::from(way.limit.burst_limit() - way.cost) * way.interval_us();
         let token = |full_at: u64| full_at.saturating_sub(most_away).div_ceil(1_000);
-        Some((at.max(token(spent.earliest)), at.max(token(spent.latest))))
+        (token(spent.earliest), token(spent.latest))
     }
 
     /// Returns when the limits of a task surely let it start; `None` if another call must come
@@ -137,16 +142,17 @@ impl World {
             ways.map(|way| way.gate).collect::<Vec<_>>()
         };
         let gates = rated(task);
-        let keeps = |other: &&Task| {
+        let may_come_first = |other: &&Task| {
             let is_due = matches!(other.place, Place::Waits(due) if due <= now);
-            is_due
-                && other.cost > 1
-                && other.queue == task.queue
-                && rated(other).iter().any(|gate| gates.contains(gate))
+            is_due && other.queue == task.queue && other.cost > 1
         };
-        let others = self.tasks.values().filter(keeps);
-        let opens = others.map(|other| self.opens_at(now, other));
-        opens.chain([self.opens_at(now, task)]).try_fold(0, |last, at| Some(last.max(at?)))
+        let others = self.tasks.values().filter(may_come_first);
+        let kept = others.flat_map(|other| {
+            let shared = self.ways(other).into_iter().filter(|way| gates.contains(&way.gate));
+            shared.map(|way| self.tokens_at(other.queue, &way, now).1)
+        });
+        let opens = self.opens_at(now, task)?;
+        Some(kept.max().unwrap_or(0).max(opens))
     }
 
     /// A task starts: takes its tokens. Returns the gates of which it has permits.

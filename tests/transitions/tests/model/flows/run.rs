@@ -31,6 +31,8 @@ pub(crate) struct FlowRun<'a> {
     pub(crate) last: Option<Report>,
     /// Whether a waiter took the token of the wakeup list, and no worker has claimed since.
     pub(crate) woken: [bool; 2],
+    /// Whether the last claim granted nothing, and said that work is left.
+    pub(crate) has_found_nothing: bool,
     /// How many ids and permits were made.
     made: usize,
     transcript: Option<Vec<String>>,
@@ -72,6 +74,7 @@ impl<'a> FlowRun<'a> {
             workers,
             last: None,
             woken: [false; 2],
+            has_found_nothing: false,
             made: 0,
             transcript: None,
         };
@@ -273,6 +276,7 @@ impl<'a> FlowRun<'a> {
             let ids: Vec<String> = leases.iter().map(|lease| lease.id.stored()).collect();
             format!("         grants {ids:?}, more: {}", claimed.more)
         });
+        self.has_found_nothing = leases.is_empty() && claimed.more;
         for grant in claimed.grants {
             self.check_input(&grant.id, grant.record)?;
         }

@@ -177,7 +177,7 @@ fn submit(random: &mut Rng, queue: usize) -> Step {
     let count = random.usize(1..5);
     match random.u8(..22) {
         0..9 => {
-            let (delay_ms, limits) = (delay(random), random.usize(..6));
+            let (delay_ms, limits) = (delay(random), random.usize(..8));
             let cost = if random.u8(..3) == 0 { random.u32(2..5) } else { 1 };
             Step::Submit { queue, limits, cost, count, delay_ms }
         }
@@ -186,7 +186,7 @@ fn submit(random: &mut Rng, queue: usize) -> Step {
             let (after, policy) = (random.usize(..2), random.usize(..3));
             let callback = Callback { queue: after, policy, delay_ms: delay(random) };
             let (members, places) = (random.usize(..4), random.u8(..));
-            let (policy, limits) = (random.usize(..3), random.usize(..6));
+            let (policy, limits) = (random.usize(..3), random.usize(..8));
             Step::Group { queue, members, places, policy, limits, callback }
         }
         19 => Step::Seal { group: random.usize(..99), members: count - 1, places: random.u8(..) },

@@ -26,7 +26,7 @@ const KEPT_MS: u64 = 1 << 40;
 const RUN_WAIT_MS: u64 = 2_000;
 pub(crate) const RUN_MAX: u32 = 3;
 
-/// The limits that tasks share: none, one, and one within another.
+/// The limits that tasks share: none, one, one within another, and two rates.
 fn limits_of(at: usize) -> Vec<TaskLimit> {
     match at {
         0 => vec![],
@@ -34,6 +34,8 @@ fn limits_of(at: usize) -> Vec<TaskLimit> {
         2 => vec![at_most("b", 2)],
         3 => vec![at_most("b", 2), a_second("a", 10, 3)],
         4 => vec![a_second("c", 1, 1), at_most("b", 2)],
+        5 => vec![a_second("a", 10, 3), a_second("d", 10, 3)],
+        6 => vec![a_second("d", 10, 3)],
         _ => vec![a_second("c", 1, 1)],
     }
 }
