@@ -67,11 +67,11 @@ local function pull(gates, want)
 end
 
 -- Returns the first tasks of classes that `pull` did not read. Its tasks may all wait for another
--- gate. A gate that lacks tokens for one of them lets no other start.
+-- gate. A gate that has refused one of them lets no other start.
 local function pull_more(gates, most)
   local pulled = {}
   for _, gate in ipairs({ unpack(gates.used) }) do
-    if gate.is_looked and not gate.kept_until and gate.read < gate.tickets and #pulled < most then
+    if gate.is_looked and not gate.opens and gate.read < gate.tickets and #pulled < most then
       local names = redis.call('ZRANGE', gates.base .. 'gate:' .. gate.name, whole(gate.read),
         whole(gate.read + most - #pulled - 1))
       for _, name in ipairs(names) do
@@ -146,7 +146,7 @@ local function settle(gates)
       after.tickets = tickets_of(gates, after) + (before == after and 0 or 1)
       -- The claim did not read all of its tasks that are older than the one with kept tokens.
       after.has_older = after.has_older or not class.waits_at
-        and tonumber(head_of(class)) < (after.kept_since or math.huge)
+        and tonumber(head_of(class)) < (after.kept_since or -math.huge)
     end
     class.is_calm = class.left == 0 and not class.was_empty
   end

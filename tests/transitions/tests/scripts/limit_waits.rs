@@ -137,7 +137,22 @@ async fn one_claim_moves_many_classes_to_the_gate_that_is_full(bench: Bench) {
     bench.assert_sound().await;
 }
 
+/// The tasks of each kind wait apart from the others.
+async fn a_permit_that_comes_back_starts_one_task_and_leaves_no_work(bench: Bench) {
+    let worker = bench.worker_for(0, "w", ms(600_000)).await;
+    for kind in 0..9 {
+        bench.add_limited(kind, 2, &[at_most(&format!("{kind}"), 9), at_most("x", 2)]).await;
+    }
+    let running = bench.claim(10, &worker, 1, 128).await.leases(&worker);
+    assert_eq!(running.len(), 2);
+    bench.complete(11, &[done(&running[0])]).await;
+    let claimed = bench.claim(12, &worker, 2, 2).await;
+    assert_eq!((claimed.ids().len(), claimed.more), (1, false), "all permits are taken again");
+    bench.assert_sound().await;
+}
+
 on_both![
+    a_permit_that_comes_back_starts_one_task_and_leaves_no_work,
     classes_of_two_rates_do_not_send_each_other_from_gate_to_gate,
     one_claim_moves_many_classes_to_the_gate_that_is_full,
     a_task_that_waits_for_a_time_is_not_kept_by_one_that_waits_for_an_end,
