@@ -56,8 +56,7 @@ local function read_drops(drops, now)
   if drops.count > 0 then
     redis.call('ZCARD', drops.base .. 'gates')
     redis.call('LLEN', drops.base .. 'wake')
-    local facts = redis.call('HMGET', drops.meta, 'blocked', 'due')
-    drops.due = facts[2]
+    drops.due = redis.call('HMGET', drops.meta, 'blocked', 'due')[2]
   end
 end
 

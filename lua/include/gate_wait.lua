@@ -95,8 +95,8 @@ end
 -- that task; nil if it keeps none. A gate may be open although this call has not looked at it.
 local function line_at(gates, gate)
   if gate.kept_until or gate.is_looked or not gates.is_any_waiting then
-    -- What comes later in this call is younger. All that waits at a gate at which this call has
-    -- looked comes before it.
+    -- What comes later in this call is younger. The tasks that this call has read from a gate come
+    -- before it.
     return gate.kept_until, -math.huge
   elseif not gate.line then
     local opens = redis.call('ZSCORE', gates.base .. 'gates', gate.name)
@@ -119,7 +119,7 @@ local function head_of(class)
   for i = 1, #class.joined, 2 do
     head = math.min(head, tonumber(class.joined[i]))
   end
-  return whole(head)
+  return head
 end
 
 -- Decides where classes wait from now on, and when gates open. Reads what `write_waits` writes. If
@@ -141,19 +141,20 @@ local function settle(gates)
       before.tickets = before.tickets - 1
     end
     if after and (before or class.was_empty) then
+      local head = head_of(class)
       after.into = after.into or {}
-      after.into[#after.into + 1], after.into[#after.into + 2] = head_of(class), class.name
+      after.into[#after.into + 1], after.into[#after.into + 2] = whole(head), class.name
       after.tickets = tickets_of(gates, after) + (before == after and 0 or 1)
       -- The claim did not read all of its tasks that are older than the one with kept tokens.
       after.has_older = after.has_older or not class.waits_at
-        and tonumber(head_of(class)) < (after.kept_since or -math.huge)
+        and head < (after.kept_since or -math.huge)
     end
     class.is_calm = class.left == 0 and not class.was_empty
   end
   for _, gate in ipairs(gates.used) do
     if gate.is_looked or gate.into then
-      local is_due = gates.is_stopped and not gate.is_used
-      gate.at = not gate.has_older and gate.opens or is_due and gate.opened or gates.now
+      local keeps_time = gates.is_stopped and not gate.is_used
+      gate.at = not gate.has_older and gate.opens or keeps_time and gate.opened or gates.now
       if not gate.is_looked and gate.tickets > #gate.into / 2 then
         -- Other classes wait there, and it may open earlier for them.
         local known = redis.call('ZSCORE', gates.base .. 'gates', gate.name)

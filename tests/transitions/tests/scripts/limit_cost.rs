@@ -1,7 +1,7 @@
 //! A task that costs more than a gate has: the gate keeps its tokens for the oldest that waits.
 
 use optimus_core::{
-    Gate, Limit, Rate, Submission, TaskState,
+    Gate, Limit, Rate, Submission, TaskState, WorkerId,
     broker::{Cancelled, Deleted},
 };
 
@@ -24,11 +24,17 @@ fn cheap(at: u64, count: usize) -> Vec<Submission> {
     tasks
 }
 
-async fn a_task_that_costs_much_starts_before_younger_ones_that_cost_little(bench: Bench) {
+/// Returns a worker whose first claim has used all tokens.
+async fn without_tokens(bench: &Bench) -> WorkerId {
     let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    let (spends, dear) = (cheap(0, 5), costing(1, 5, "dear"));
-    bench.submit(0, &spends).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids(), ids_of(&spends));
+    bench.submit(0, &cheap(0, 5)).await;
+    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    worker
+}
+
+async fn a_task_that_costs_much_starts_before_younger_ones_that_cost_little(bench: Bench) {
+    let worker = without_tokens(&bench).await;
+    let dear = costing(1, 5, "dear");
     bench.submit(1, std::slice::from_ref(&dear)).await;
     let younger = cheap(2, 4);
     bench.submit(2, &younger).await;
@@ -46,9 +52,7 @@ async fn a_task_that_costs_much_starts_before_younger_ones_that_cost_little(benc
 }
 
 async fn a_claim_of_one_task_keeps_the_tokens_too(bench: Bench) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     let dear = costing(1, 5, "dear");
     bench.submit(1, std::slice::from_ref(&dear)).await;
     bench.submit(2, &cheap(2, 4)).await;
@@ -62,9 +66,7 @@ async fn a_claim_of_one_task_keeps_the_tokens_too(bench: Bench) {
 }
 
 async fn a_task_of_a_higher_priority_uses_tokens_that_are_kept(bench: Bench) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     bench.submit(1, &[costing(1, 5, "dear")]).await;
     assert_eq!(bench.claim(1, &worker, 2, 128).await.ids(), []);
     let limits = vec![a_second("r", 10, 5), at_most("urgent", 99)];
@@ -83,9 +85,7 @@ async fn tokens_are_not_kept_for_a_task_that_is_deleted(bench: Bench) {
 }
 
 async fn no_tokens_are_kept_for_a_task_that_is_gone(bench: Bench, is_deleted: bool) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     let (dear, younger) = (costing(1, 5, "dear"), cheap(2, 4));
     bench.submit(1, std::slice::from_ref(&dear)).await;
     bench.submit(2, &younger).await;
@@ -109,9 +109,7 @@ async fn no_tokens_are_kept_for_a_task_that_is_gone(bench: Bench, is_deleted: bo
 /// A claim of one task looks at one of two gates that are open. Tasks of the one use tokens of the
 /// other.
 async fn an_open_gate_that_a_claim_does_not_look_at_keeps_its_tokens_too(bench: Bench) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     let dear = costing(1, 5, "dear");
     bench.submit(1, std::slice::from_ref(&dear)).await;
     let (both, mut seq) = ([a_second("a", 10, 1), a_second("r", 10, 5)], 1);
@@ -150,9 +148,7 @@ async fn a_task_that_has_brought_a_slower_rate_does_not_make_the_others_as_slow(
 async fn tokens_are_kept_for_the_second_class_of_a_gate_whose_first_waits_for_a_permit(
     bench: Bench,
 ) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     let first = bench.add_limited(1, 1, &[a_second("r", 10, 5), at_most("x", 1)]).await;
     bench.submit(2, &[costing(2, 5, "dear")]).await;
     assert_eq!(bench.claim(2, &worker, 2, 128).await.ids(), []);
@@ -166,9 +162,7 @@ async fn tokens_are_kept_for_the_second_class_of_a_gate_whose_first_waits_for_a_
 
 /// The claim does not read all tasks of the first class.
 async fn tokens_are_not_kept_from_older_tasks(bench: Bench) {
-    let worker = bench.worker_for(0, "w", ms(600_000)).await;
-    bench.submit(0, &cheap(0, 5)).await;
-    assert_eq!(bench.claim(0, &worker, 1, 128).await.ids().len(), 5);
+    let worker = without_tokens(&bench).await;
     let older = cheap(1, 2);
     bench.submit(1, &older).await;
     bench.submit(2, &[costing(2, 5, "dear")]).await;

@@ -137,11 +137,8 @@ impl World {
     /// As [`World::opens_at`], once the tasks have started for which a gate may keep its tokens.
     pub(crate) fn kept_until(&self, now: u64, id: &TaskId) -> Option<u64> {
         let task = &self.tasks[id];
-        let rated = |task: &Task| {
-            let ways = self.ways(task).into_iter().filter(|way| way.interval_us() > 0);
-            ways.map(|way| way.gate).collect::<Vec<_>>()
-        };
-        let gates = rated(task);
+        let rated = self.ways(task).into_iter().filter(|way| way.interval_us() > 0);
+        let gates: Vec<String> = rated.map(|way| way.gate).collect();
         let may_come_first = |other: &&Task| {
             let is_due = matches!(other.place, Place::Waits(due) if due <= now);
             is_due && other.queue == task.queue && other.cost > 1
