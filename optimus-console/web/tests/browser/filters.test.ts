@@ -26,7 +26,7 @@ test("an act on all that match a text says that it looks at errors alone, and th
   open({}, async ({ page }) => {
     await goTo(page, "#/queues/mail?state=dead&text=timed");
     const hint = await page.getByLabel("Text").getAttribute("placeholder");
-    assert.equal(hint, "in ids, names, headers or errors");
+    assert.equal(hint, "id, name, header or error");
     await page.click("button:has-text('Retry all that match')");
     const dialog = page.locator("dialog[open]");
     await dialog.getByText("“timed” in the first 200 characters of the last error").waitFor();

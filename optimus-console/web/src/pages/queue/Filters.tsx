@@ -10,7 +10,7 @@ const FIELDS = [
   { name: "task", label: "Task", hint: "welcome" },
   { name: "header", label: "Header", hint: "tenant=eu" },
   { name: "age", label: "Older than", hint: "5m" },
-  { name: "text", label: "Text", hint: "in ids, names, headers or errors" },
+  { name: "text", label: "Text", hint: "id, name, header or error" },
 ] as const;
 
 export function Filters({ asked }: { asked: Record<string, string> }) {
