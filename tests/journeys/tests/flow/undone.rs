@@ -89,28 +89,35 @@ async fn comes_back<const N: usize>(
 
 idle_task!(Prepare, "prepare", TaskOptions::new());
 
+/// Cancels more pairs than a queue knows successes, and brings them back while a worker runs. The
+/// first of each pair is in `queue`, and the second one in `default`.
+async fn many_come_back_while_workers_run(bench: &Bench, queue: &str) {
+    // A queue knows its last 1,000 successes, if nothing of them is kept.
+    const PAIRS: usize = 1_300;
+    let first = (0..PAIRS).map(|_| Prepare {}.call().queue(queue));
+    let first = bench.client.submit_all(first).await.unwrap();
+    let second = first.iter().map(|first| Prepare {}.call().after(first));
+    let _second = bench.client.submit_all(second).await.unwrap();
+    let undo = cancelled(bench).await;
+    let worker = bench.worker().task_type::<Prepare>().queues(["default", "stock"]);
+    let worker = bench.start(worker.concurrency(16));
+    let back = changed(bench, OperationAct::Requeue, undo).await;
+    assert_eq!((back.matched, back.done), (2 * PAIRS as u64, 2 * PAIRS as u64), "{back:?}");
+    let is_done = async || {
+        let counts = bench.client.inspector().counts("default").await.unwrap();
+        counts.ready + counts.working + counts.blocked == 0
+    };
+    eventually("none waits", SOON, is_done).await;
+    worker.stop().await;
+}
+
 on_both! {
     async fn an_undo_while_workers_run_leaves_no_task_waiting(bench: Bench) {
-        // A queue knows its last 1,000 successes, if nothing of them is kept.
-        const PAIRS: usize = 1_300;
-        for queue in ["default", "stock"] {
-            let first = (0..PAIRS).map(|_| Prepare {}.call().queue(queue));
-            let first = bench.client.submit_all(first).await.unwrap();
-            let second = first.iter().map(|first| Prepare {}.call().after(first));
-            let second = bench.client.submit_all(second).await.unwrap();
-            let undo = cancelled(&bench).await;
-            let worker = bench.worker().task_type::<Prepare>().queues(["default", "stock"]);
-            let worker = bench.start(worker.concurrency(16));
-            let back = changed(&bench, OperationAct::Requeue, undo).await;
-            assert_eq!((back.matched, back.done), (2 * PAIRS as u64, 2 * PAIRS as u64), "{back:?}");
-            let is_done = async || {
-                let counts = bench.client.inspector().counts("default").await.unwrap();
-                counts.ready + counts.working + counts.blocked == 0
-            };
-            eventually("none waits", SOON, is_done).await;
-            worker.stop().await;
-            drop(second);
-        }
+        many_come_back_while_workers_run(&bench, "default").await;
+    }
+
+    async fn an_undo_while_workers_run_leaves_no_task_waiting_for_another_queue(bench: Bench) {
+        many_come_back_while_workers_run(&bench, "stock").await;
     }
 
     async fn an_undo_brings_back_chains_over_several_queues(bench: Bench) {
