@@ -51,6 +51,10 @@ pub(crate) async fn supervise(name: &str, shutdown: &Shutdown, running: impl Fut
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
     use crate::{running_worker::Running, test_worker::idle_worker};
 
@@ -62,7 +66,8 @@ mod tests {
         assert_eq!(workers().await, 1);
         let running = Running::start(shared.clone(), None).unwrap();
         supervise("reaper", &shared.shutdown, async { panic!("boom") }).await;
-        shared.shutdown.quieted().await;
+        let ends = timeout(Duration::from_secs(10), shared.shutdown.quieted()).await;
+        assert!(ends.is_ok(), "the worker goes on");
         running.end().await;
         let why = shared.shutdown.failure().unwrap();
         assert!(why.starts_with("the reaper panicked at optimus-worker/src/role.rs:"), "{why}");
