@@ -31,7 +31,7 @@ const TEST_THREADS_VAR: &str = "RUST_TEST_THREADS";
 
 /// The least number of tests that run at the same time. Most tests wait for a lease, a timeout or a
 /// server: with four at a time, two cores are idle for more than 80 % of the time of the journeys.
-const TEST_THREADS_MIN: usize = 12;
+const TEST_THREADS_MIN: usize = 8;
 
 /// The time that the output may stay open after the tests have ended. If it stays open longer, a
 /// test has left a process behind that does not close it.
